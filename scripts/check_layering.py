@@ -40,7 +40,7 @@ ALLOWED = {
     "cublaslt": DESCRIBE | {"family", "cuda"},
     # The family of sparse products without the reading of files, for the dispatcher.
     "sparse_products": DESCRIBE | {"family", "kernels"},
-    "model": DESCRIBE | {"features"},
+    "model": DESCRIBE | {"features", "loop"},
     "interop_data": DESCRIBE | {"formats", "dataset", "interop_names"},
     "interop_models": DESCRIBE | {"formats", "features", "model", "interop_names"},
     "training_files": {"base", "model"},
@@ -59,7 +59,7 @@ ALLOWED = {
     "tune": DESCRIBE | {"family", "dataset", "measure", "search", "features", "model", "model_train",
                         "collect"},
     "evaluate": DESCRIBE | {"formats", "dataset", "features", "model", "select"},
-    "report": DESCRIBE | {"formats", "dataset", "search", "tune", "evaluate"},
+    "report": DESCRIBE | {"formats", "dataset", "search", "tune", "approx", "evaluate"},
     "select": DESCRIBE | {"loop", "features", "model", "plugin", "interop_names"},
     "interop_dispatcher": DESCRIBE | {"select", "interop_names"},
     "export_cpp": DESCRIBE | {"features", "model"},

@@ -50,7 +50,8 @@ grep -q "no file of a network" err.txt
 mkdir tasks
 cp "$source_dir/tests/golden/small.ftt" tasks/
 expect 0 "$foretune" approx tasks/small.ftt --images 2 --threads 1 --budgets 50,100 \
-  --family-option knobs=i8,f32+rows2.0 --fit 3 --judge 2 --json approx.json --output approx.ftd
+  --family-option knobs=i8,f32+rows2.0 --fit 3 --judge 2 --json approx.json --output approx.ftd \
+  --report approx.html
 holds "exact: "
 holds "for 2 images"
 python3 - <<'END'
@@ -61,11 +62,22 @@ assert made["metrics"]["measured"] >= 2, made["metrics"]
 assert made["exact"]["speedup"] == 1 and made["metrics"]["chosen"] == len(made["configs"]), made
 for each in made["configs"]:
     assert each["tune_loss"] <= each["loss_high"] <= each["budget"] <= 100, each
+assert all(layer["knobs"][0]["knob"] == "f32" for layer in made["layers"]), made["layers"]
+page = open("approx.html", encoding="utf-8").read()
+assert "Layers alone" in page and made["layers"][0]["layer"] in page, page
 END
+expect 0 "$foretune" approx tasks/small.ftt --images 2 --threads 1 --budgets 100 \
+  --family-option knobs=i8 --fit 0 --quality psnr --json approx.json
+holds "psnr 100.00 dB on the test images"
+grep -q '"quality": "psnr", "unit": "dB"' approx.json
+expect 4 "$foretune" approx tasks/small.ftt --quality top5
+grep -q "the five largest of 3 outputs are all of them" err.txt
+expect 2 "$foretune" approx tasks/small.ftt --quality best
+one_sentence
 expect 0 "$foretune" inspect approx.ftd
 holds "network-cpu"
 expect 2 "$foretune" approx tasks/small.ftt --budgets 1,much
-grep -q "budgets are points from 0 up, as in 0.5,1,2; not 'much'" err.txt
+grep -q "budgets are losses from 0 up, as in 0.5,1,2; not 'much'" err.txt
 one_sentence
 expect 3 "$foretune" approx "$source_dir/tests/golden/small.ftn"
 one_sentence

@@ -6,6 +6,7 @@
 #include <map>
 #include <utility>
 
+#include "foretune/approx/judge.h"
 #include "foretune/base/text.h"
 #include "foretune/graph/ops.h"
 #include "foretune/graph/part.h"
@@ -103,23 +104,27 @@ class EffectRun {
 
   Result<Effects> run() {
     Effects effects;
+    effects.metric = options_.metric;
+    effects.shape = task_.network.tensor(task_.network.outputs()[0]).shape;
     effects.classes = task_.classes();
     const auto first = task_.tuning.labels.begin() + static_cast<std::ptrdiff_t>(options_.first);
     effects.labels.assign(first, first + static_cast<std::ptrdiff_t>(options_.images));
+    effects.weights = options_.metric->weights(effects.labels);
     for (std::size_t l = 0; l < layers_.size(); ++l) {
       LayerEffects& layer = effects.layers.emplace_back();
       layer.layer = network_.nodes()[layers_[l]].name;
       for (const std::int32_t knob : wanted_[l]) {
-        layer.knobs.push_back({.knob = knob, .changes = {}, .right = 0});
+        layer.knobs.push_back({.knob = knob, .changes = {}, .quality = 0});
       }
     }
     for (std::int64_t done = 0; done < options_.images; done += kChunk) {
       FORETUNE_TRY_STATUS(add_chunk(effects, done, std::min(kChunk, options_.images - done)));
     }
-    effects.exact_right = count_right(effects.exact, effects.labels, effects.classes);
+    effects.exact_scores = effects.scores(effects.exact);
+    effects.exact_quality = effects.quality(effects.exact_scores);
     const double exact_spread = spread(effects.exact, effects.classes);
     for (LayerEffects& layer : effects.layers) {
-      layer.knobs.front().right = effects.exact_right;
+      layer.knobs.front().quality = effects.exact_quality;
       for (KnobEffect& effect : layer.knobs) {
         effect.size = exact_spread > 0 ? spread(effect.changes, effects.classes) / exact_spread : 0;
       }
@@ -171,10 +176,8 @@ class EffectRun {
         Variants variants;
         FORETUNE_TRY(variants[effects.layers[l].layer], graph::variant_of_knob(wanted_[l][k]));
         FORETUNE_TRY(const std::vector<float> outputs, outputs_of(tensors, rest, variants, whole));
-        add_changes(effects.layers[l].knobs[k], outputs, exact,
-                    std::span(effects.labels)
-                        .subspan(static_cast<std::size_t>(done), static_cast<std::size_t>(images)),
-                    effects.classes);
+        add_changes(effects, effects.layers[l].knobs[k], outputs, exact,
+                    static_cast<std::size_t>(done));
       }
     }
     effects.exact.insert(effects.exact.end(), exact.begin(), exact.end());
@@ -203,10 +206,17 @@ class EffectRun {
     return std::move(arrays[static_cast<std::size_t>(found - part.writes.begin())]);
   }
 
-  static void add_changes(KnobEffect& effect, const std::vector<float>& outputs,
-                          const std::vector<float>& exact, std::span<const std::int32_t> labels,
-                          std::int64_t classes) {
-    effect.right += count_right(std::span(outputs).first(exact.size()), labels, classes);
+  // Adds the images from `first` on, as many as have exact outputs.
+  static void add_changes(const Effects& effects, KnobEffect& effect,
+                          const std::vector<float>& outputs, const std::vector<float>& exact,
+                          std::size_t first) {
+    const std::size_t images = exact.size() / static_cast<std::size_t>(effects.classes);
+    const std::vector<double> scores =
+        scores_of(*effects.metric, effects.shape, std::span(outputs).first(exact.size()), exact,
+                  std::span(effects.labels).subspan(first, images));
+    for (std::size_t i = 0; i < images; ++i) {
+      effect.quality += effects.weights[first + i] * scores[i];
+    }
     for (std::size_t i = 0; i < exact.size(); ++i) {
       effect.changes.push_back(outputs[i] - exact[i]);
     }
@@ -304,14 +314,16 @@ double spread(std::span<const float> outputs, std::int64_t classes) {
                          : std::sqrt(std::max(0.0, squares) / static_cast<double>(outputs.size()));
 }
 
-std::int64_t count_right(std::span<const float> outputs, std::span<const std::int32_t> labels,
-                         std::int64_t classes) {
-  std::int64_t right = 0;
-  for (std::size_t i = 0; i < labels.size(); ++i) {
-    const float* const row = outputs.data() + static_cast<std::int64_t>(i) * classes;
-    right += std::max_element(row, row + classes) - row == labels[i] ? 1 : 0;
+std::vector<double> Effects::scores(std::span<const float> outputs) const {
+  return scores_of(*metric, shape, outputs, exact, labels);
+}
+
+double Effects::quality(std::span<const double> scores) const {
+  double sum = 0;
+  for (std::size_t i = 0; i < scores.size(); ++i) {
+    sum += weights[i] * scores[i];
   }
-  return right;
+  return sum;
 }
 
 Result<Effects> measure_effects(const graph::Task& task, const std::shared_ptr<Executor>& executor,

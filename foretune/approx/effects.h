@@ -21,6 +21,8 @@
 #include <vector>
 
 #include "foretune/base/result.h"
+#include "foretune/graph/network.h"
+#include "foretune/graph/quality.h"
 #include "foretune/graph/run/executor.h"
 #include "foretune/graph/run/variant.h"
 #include "foretune/graph/task.h"
@@ -64,8 +66,8 @@ struct KnobEffect {
   std::int32_t knob = 0;
   // Its outputs less the exact ones: a row of classes for each image; empty for the exact knob.
   std::vector<float> changes;
-  std::int64_t right = 0;  // images that are classified rightly
-  double size = 0;         // of the changes, over the spread of the exact outputs (spread())
+  double quality = 0;
+  double size = 0;  // of the changes, over the spread of the exact outputs (spread())
 };
 
 struct LayerEffects {
@@ -73,19 +75,36 @@ struct LayerEffects {
   std::vector<KnobEffect> knobs;  // the exact one first
 };
 
+// Qualities are sums over the images of their weighted scores, not means, so that those of counts
+// have no error.
 struct Effects {
-  std::int64_t classes = 0;
+  const graph::QualityMetric* metric = &graph::accuracy_quality();
+  graph::Shape shape;        // of an image's output
+  std::int64_t classes = 0;  // the numbers in it
   std::vector<std::int32_t> labels;
-  std::vector<float> exact;  // outputs of the exact network, image by image
-  std::int64_t exact_right = 0;
+  std::vector<double> weights;       // of the images
+  std::vector<float> exact;          // outputs of the exact network, image by image
+  std::vector<double> exact_scores;  // of the images
+  double exact_quality = 0;
   std::vector<LayerEffects> layers;
 
   [[nodiscard]] std::int64_t images() const { return static_cast<std::int64_t>(labels.size()); }
+  // Returns whether the ranks of outputs make the scores.
+  [[nodiscard]] bool has_ranks() const { return metric->ranks() > 0 && metric->ranks() < classes; }
+  // Returns the loss to a quality, in the metric's unit.
+  [[nodiscard]] double loss(double quality) const {
+    return (exact_quality - quality) / static_cast<double>(images());
+  }
+  // Returns the scores of outputs of all images.
+  [[nodiscard]] std::vector<double> scores(std::span<const float> outputs) const;
+  // Returns the quality of scores of all images.
+  [[nodiscard]] double quality(std::span<const double> scores) const;
 };
 
 struct EffectOptions {
   std::int64_t first = 0;  // of the tuning images
   std::int64_t images = 0;
+  const graph::QualityMetric* metric = &graph::accuracy_quality();
   // Called now and then with the share that is done, from 0 to 1; true ends the work. May be empty.
   std::function<bool(double)> on_progress;
 };
@@ -101,9 +120,5 @@ Result<Effects> measure_effects(const graph::Task& task,
 // Returns the root of the mean square of all outputs, each less the mean of its row: what all
 // classes of an image have in common says nothing about its class.
 [[nodiscard]] double spread(std::span<const float> outputs, std::int64_t classes);
-
-// Returns how many rows of `outputs` are largest at their label.
-[[nodiscard]] std::int64_t count_right(std::span<const float> outputs,
-                                       std::span<const std::int32_t> labels, std::int64_t classes);
 
 }  // namespace foretune::approx

@@ -14,10 +14,6 @@ namespace {
 // Images of one call.
 constexpr std::int64_t kImagesOfCall = 64;
 
-bool is_right(std::span<const float> row, std::int32_t label) {
-  return std::max_element(row.begin(), row.end()) - row.begin() == label;
-}
-
 }  // namespace
 
 Result<std::vector<float>> outputs_of(const graph::Task& task,
@@ -51,30 +47,64 @@ Result<std::vector<float>> outputs_of(const graph::Task& task,
   return rows;
 }
 
-double PairedCounts::loss() const {
-  return 100.0 * static_cast<double>(only_first - only_second) / static_cast<double>(images);
+std::vector<double> scores_of(const graph::QualityMetric& metric,
+                              std::span<const std::int64_t> shape, std::span<const float> outputs,
+                              std::span<const float> exact, std::span<const std::int32_t> labels) {
+  FORETUNE_CHECK(exact.size() == outputs.size());
+  const std::size_t width = labels.empty() ? 0 : outputs.size() / labels.size();
+  FORETUNE_CHECK(outputs.size() == labels.size() * width);
+  std::vector<double> scores;
+  scores.reserve(labels.size());
+  for (std::size_t i = 0; i < labels.size(); ++i) {
+    scores.push_back(metric.score({.outputs = outputs.subspan(i * width, width),
+                                   .exact = exact.subspan(i * width, width),
+                                   .label = labels[i],
+                                   .shape = shape}));
+  }
+  return scores;
 }
 
-double PairedCounts::margin(double quantile, std::int64_t others) const {
+double PairedScores::loss() const { return 100.0 * (lost - gained) / static_cast<double>(images); }
+
+double PairedScores::margin(double quantile, std::int64_t others) const {
   const auto count = static_cast<double>(images);
-  const double first = static_cast<double>(only_first + 1) / (count + 2);
-  const double second = static_cast<double>(only_second + 1) / (count + 2);
-  const double variance = first + second - (first - second) * (first - second);
+  const double more = are_counts ? 1 : 0;  // of each kind
+  const double mean = (lost + more) / (count + 2 * more) - (gained + more) / (count + 2 * more);
+  const double squares =
+      (lost_squares + more) / (count + 2 * more) + (gained_squares + more) / (count + 2 * more);
+  // Equal differences leave nothing but an error of rounding, which may be below 0.
+  const double variance = std::max(0.0, squares - mean * mean);
   return quantile * 100 * std::sqrt(variance * (1 / count + 1 / static_cast<double>(others)));
 }
 
-PairedCounts compare_rights(std::span<const float> first, std::span<const float> second,
-                            std::span<const std::int32_t> labels, std::int64_t classes) {
-  const auto width = static_cast<std::size_t>(classes);
-  FORETUNE_CHECK(first.size() == labels.size() * width && second.size() == first.size());
-  PairedCounts counts{.images = static_cast<std::int64_t>(labels.size())};
-  for (std::size_t i = 0; i < labels.size(); ++i) {
-    const bool by_first = is_right(first.subspan(i * width, width), labels[i]);
-    const bool by_second = is_right(second.subspan(i * width, width), labels[i]);
-    counts.only_first += by_first && !by_second ? 1 : 0;
-    counts.only_second += by_second && !by_first ? 1 : 0;
+PairedScores PairedScores::scaled_to(std::int64_t count) const {
+  PairedScores out{.images = count, .are_counts = are_counts};
+  const double share = static_cast<double>(count) / static_cast<double>(images);
+  if (are_counts) {
+    const double all = differing() / static_cast<double>(images) * static_cast<double>(count);
+    out.lost = out.gained = out.lost_squares = out.gained_squares = std::round(all / 2);
+  } else {
+    out.lost = lost * share;
+    out.gained = gained * share;
+    out.lost_squares = lost_squares * share;
+    out.gained_squares = gained_squares * share;
   }
-  return counts;
+  return out;
+}
+
+PairedScores compare_scores(const graph::QualityMetric& metric,
+                            std::span<const std::int32_t> labels, std::span<const double> first,
+                            std::span<const double> second) {
+  FORETUNE_CHECK(first.size() == labels.size() && second.size() == labels.size());
+  const std::vector<double> weights = metric.weights(labels);
+  PairedScores pair{.images = static_cast<std::int64_t>(labels.size()),
+                    .are_counts = metric.is_count()};
+  for (std::size_t i = 0; i < labels.size(); ++i) {
+    const double lost = weights[i] * (first[i] - second[i]) / 100;
+    (lost > 0 ? pair.lost : pair.gained) += std::abs(lost);
+    (lost > 0 ? pair.lost_squares : pair.gained_squares) += lost * lost;
+  }
+  return pair;
 }
 
 }  // namespace foretune::approx

@@ -14,11 +14,11 @@
 
 namespace foretune::approx {
 
-// The models beside what was measured, on random networks that they never saw and that lose at most
-// ten points.
+// The models beside what was measured, on random networks that they never saw and that lose little
+// enough to teach them.
 struct ModelJudgement {
   std::size_t networks = 0;
-  double p1_error = 0;  // mean absolute error of P1, in points
+  double p1_error = 0;  // mean absolute error of P1, in the metric's unit
   double p1_spearman = 0;
   double p2_error = 0;
   double p2_spearman = 0;

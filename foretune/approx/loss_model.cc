@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <functional>
 #include <limits>
 
 #include "foretune/approx/models.h"
@@ -19,7 +20,16 @@ constexpr std::array kKinds{LossModel::Kind::kP1, LossModel::Kind::kP2, LossMode
 
 using Weights = std::array<double, kCount>;
 
-double points(double images, std::int64_t of) { return 100.0 * images / static_cast<double>(of); }
+// Returns the loss of so many images' weights, each of which loses 100.
+double loss_of_images(double images, std::int64_t of) {
+  return 100.0 * images / static_cast<double>(of);
+}
+
+// Returns the probability that a margin stays above 0, given in deviations of its noise times
+// sqrt(2).
+double chance_of(double margin) {
+  return margin > 4 ? 1 : margin < -4 ? 0 : 0.5 * std::erfc(-margin);
+}
 
 double weigh(const Weights& weights, const LossTerms& terms) {
   double loss = 0;
@@ -132,20 +142,30 @@ ChangeSum::ChangeSum(const Effects& effects)
       weighted_(none_),
       losing_(effects.labels.size(), 0),
       gaining_(effects.labels.size(), 0) {
-  const auto width = static_cast<std::size_t>(effects.classes);
-  std::vector<float> row(width);
-  for (const LayerEffects& layer : effects.layers) {
+  count_flips();
+}
+
+void ChangeSum::count_flips() {
+  std::vector<float> outputs(effects_.exact.size());
+  for (const LayerEffects& layer : effects_.layers) {
     auto& knobs = flips_.emplace_back();
     for (const KnobEffect& effect : layer.knobs) {
-      std::vector<std::int8_t>& flips = knobs.emplace_back(effects.labels.size(), std::int8_t{0});
-      for (std::size_t i = 0; i < flips.size() && !effect.changes.empty(); ++i) {
-        const std::span exact(effects.exact.data() + i * width, width);
-        for (std::size_t c = 0; c < width; ++c) {
-          row[c] = exact[c] + effect.changes[i * width + c];
-        }
-        const std::span label(&effects.labels[i], 1);
-        flips[i] = static_cast<std::int8_t>(count_right(row, label, effects.classes) -
-                                            count_right(exact, label, effects.classes));
+      std::vector<std::int8_t>& flips = knobs.emplace_back();
+      if (!effects_.has_ranks()) {
+        continue;
+      }
+      flips.assign(effects_.labels.size(), std::int8_t{0});
+      if (effect.changes.empty()) {
+        continue;
+      }
+      for (std::size_t i = 0; i < outputs.size(); ++i) {
+        outputs[i] = effects_.exact[i] + effect.changes[i];
+      }
+      const std::vector<double> scores = effects_.scores(outputs);
+      for (std::size_t i = 0; i < flips.size(); ++i) {
+        const double exact = effects_.exact_scores[i];
+        flips[i] =
+            static_cast<std::int8_t>((scores[i] > exact ? 1 : 0) - (scores[i] < exact ? 1 : 0));
       }
     }
   }
@@ -188,31 +208,18 @@ void ChangeSum::choose_all(const Choices& choices) {
   }
 }
 
-double ChangeSum::loss() const {
+std::vector<double> ChangeSum::scores() const {
   std::vector<float> outputs(changes_);
   for (std::size_t i = 0; i < outputs.size(); ++i) {
     outputs[i] += effects_.exact[i];
   }
-  const std::int64_t right = count_right(outputs, effects_.labels, effects_.classes);
-  return points(static_cast<double>(effects_.exact_right - right), effects_.images());
+  return effects_.scores(outputs);
 }
 
-std::int64_t ChangeSum::differing() const {
-  const auto width = static_cast<std::size_t>(effects_.classes);
-  std::vector<float> outputs(width);
-  std::int64_t count = 0;
-  for (std::size_t i = 0; i < effects_.labels.size(); ++i) {
-    const std::span exact(effects_.exact.data() + i * width, width);
-    for (std::size_t c = 0; c < width; ++c) {
-      outputs[c] = exact[c] + changes_[i * width + c];
-    }
-    const std::span label(&effects_.labels[i], 1);
-    count +=
-        count_right(exact, label, effects_.classes) != count_right(outputs, label, effects_.classes)
-            ? 1
-            : 0;
-  }
-  return count;
+double ChangeSum::loss() const { return effects_.loss(effects_.quality(scores())); }
+
+PairedScores ChangeSum::compare() const {
+  return compare_scores(*effects_.metric, effects_.labels, effects_.exact_scores, scores());
 }
 
 LossTerms ChangeSum::losses(const Interplay& interplay) const {
@@ -224,11 +231,49 @@ LossTerms ChangeSum::losses_with(const Interplay& interplay, std::size_t layer,
   if (choices_.empty()) {
     return {};
   }
-  const std::uint8_t before = choices_[layer];
-  const float* const old = changes_of(layer, before).data();
-  const float* const now = changes_of(layer, choice).data();
-  const double old_size = size_of(layer, before);
-  const double size = size_of(layer, choice);
+  const Change change{.layer = layer, .choice = choice};
+  LossTerms terms;
+  terms.values[LossTerms::kP2] = p2_loss(change);
+  if (!effects_.has_ranks()) {
+    terms.values[LossTerms::kP1] = p1_loss(change);
+    return terms;
+  }
+  const JointFactors factors = joint_factors(interplay, change);
+  const Rights rights = effects_.metric->ranks() == 1 ? largest_rights(change, factors)
+                                                      : ranked_rights(change, factors);
+  const double exact = effects_.exact_quality / 100;
+  const std::int64_t images = effects_.images();
+  const double either = loss_of_images(lost_by_any(change), images);
+  terms.values[LossTerms::kJoint] = loss_of_images(exact - rights.joint, images);
+  terms.values[LossTerms::kP1] = loss_of_images(exact - rights.p1, images);
+  terms.values[LossTerms::kUnion] = either;
+  terms.values[LossTerms::kUnionSquared] = either * std::abs(either) / 10;
+  return terms;
+}
+
+double ChangeSum::p2_loss(const Change& change) const {
+  double lost = 0;
+  for (std::size_t l = 0; l < choices_.size(); ++l) {
+    const std::uint8_t choice = l == change.layer ? change.choice : choices_[l];
+    lost += effects_.exact_quality - effects_.layers[l].knobs[choice].quality;
+  }
+  return lost / static_cast<double>(effects_.images());
+}
+
+double ChangeSum::p1_loss(const Change& change) const {
+  const std::vector<float>& old = changes_of(change.layer, choices_[change.layer]);
+  const std::vector<float>& now = changes_of(change.layer, change.choice);
+  std::vector<float> outputs(changes_.size());
+  for (std::size_t i = 0; i < outputs.size(); ++i) {
+    outputs[i] = effects_.exact[i] + changes_[i] + (now[i] - old[i]);
+  }
+  return effects_.loss(effects_.quality(effects_.scores(outputs)));
+}
+
+ChangeSum::JointFactors ChangeSum::joint_factors(const Interplay& interplay,
+                                                 const Change& change) const {
+  const double old_size = size_of(change.layer, choices_[change.layer]);
+  const double size = size_of(change.layer, change.choice);
   const double sizes = sizes_ + size - old_size;
   const double squares = squares_ + size * size - old_size * old_size;
   const double pairs = std::max(0.0, sizes * sizes - squares);
@@ -237,19 +282,24 @@ LossTerms ChangeSum::losses_with(const Interplay& interplay, std::size_t layer,
   const bool is_single = pairs < 1e-9 * squares || squares == 0;
   const double whole = is_single ? 1 : 1 + interplay.damping * sizes;
   const double own_part = is_single ? 0 : interplay.damping / (whole * whole);
-  const auto plain = static_cast<float>(1 / whole);
-  const auto damping = static_cast<float>(own_part);
-  const auto new_part = plain + damping * static_cast<float>(size);
-  const auto old_part = plain + damping * static_cast<float>(old_size);
+  JointFactors factors;
+  factors.sum = static_cast<float>(1 / whole);
+  factors.weighted = static_cast<float>(own_part);
+  factors.now = factors.sum + factors.weighted * static_cast<float>(size);
+  factors.old = factors.sum + factors.weighted * static_cast<float>(old_size);
   const double variance = 2 * interplay.noise * pairs * spread_ * spread_;
   // The margin over sqrt(2) times the noise's deviation, as erfc() takes it.
-  const double scale = 1 / std::sqrt(2 * std::max(variance, 1e-12));
-  const std::vector<std::int8_t>& old_flips = flips_of(layer, before);
-  const std::vector<std::int8_t>& flips = flips_of(layer, choice);
-  std::int64_t lost_by_any = 0;
+  factors.margin = 1 / std::sqrt(2 * std::max(variance, 1e-12));
+  return factors;
+}
+
+// The search computes this more often than anything else: one pass without calls.
+ChangeSum::Rights ChangeSum::largest_rights(const Change& change,
+                                            const JointFactors& factors) const {
+  const float* const old = changes_of(change.layer, choices_[change.layer]).data();
+  const float* const now = changes_of(change.layer, change.choice).data();
   const auto width = static_cast<std::size_t>(effects_.classes);
-  double right = 0;
-  std::int64_t p1_right = 0;
+  Rights rights;
   for (std::size_t i = 0; i < effects_.labels.size(); ++i) {
     const auto label = static_cast<std::size_t>(effects_.labels[i]);
     float own = 0;
@@ -261,8 +311,8 @@ LossTerms ChangeSum::losses_with(const Interplay& interplay, std::size_t layer,
       const std::size_t at = i * width + c;
       const float exact = effects_.exact[at];
       const float p1 = exact + changes_[at] + (now[at] - old[at]);
-      const float joint = exact + plain * changes_[at] + damping * weighted_[at] +
-                          new_part * now[at] - old_part * old[at];
+      const float joint = exact + factors.sum * changes_[at] + factors.weighted * weighted_[at] +
+                          factors.now * now[at] - factors.old * old[at];
       if (c == label) {
         own = joint;
         p1_own = p1;
@@ -272,23 +322,64 @@ LossTerms ChangeSum::losses_with(const Interplay& interplay, std::size_t layer,
         p1_most = std::max(p1_most, p1);
       }
     }
-    lost_by_any += losing_[i] + (flips[i] < 0) - (old_flips[i] < 0) > 0 ? 1 : 0;
-    lost_by_any -= gaining_[i] + (flips[i] > 0) - (old_flips[i] > 0) > 0 ? 1 : 0;
-    p1_right += p1_own > p1_most || (p1_own == p1_most && is_first) ? 1 : 0;
-    const double z = static_cast<double>(own - most) * scale;
-    right += z > 4 ? 1 : z < -4 ? 0 : 0.5 * std::erfc(-z);
+    const double weight = effects_.weights[i];
+    rights.p1 += p1_own > p1_most || (p1_own == p1_most && is_first) ? weight : 0;
+    rights.joint += weight * chance_of(static_cast<double>(own - most) * factors.margin);
   }
-  const double lost = static_cast<double>(effects_.exact_right) - right;
-  std::int64_t added = 0;
-  for (std::size_t l = 0; l < choices_.size(); ++l) {
-    added +=
-        effects_.exact_right - effects_.layers[l].knobs[l == layer ? choice : choices_[l]].right;
+  return rights;
+}
+
+// The margin is that to the output which the label has to exceed: of five ranks, the fifth of the
+// others.
+ChangeSum::Rights ChangeSum::ranked_rights(const Change& change,
+                                           const JointFactors& factors) const {
+  const std::vector<float>& old = changes_of(change.layer, choices_[change.layer]);
+  const std::vector<float>& now = changes_of(change.layer, change.choice);
+  const auto width = static_cast<std::size_t>(effects_.classes);
+  const std::int64_t ranks = effects_.metric->ranks();
+  std::vector<float> p1(width);
+  std::vector<float> others;
+  Rights rights;
+  for (std::size_t i = 0; i < effects_.labels.size(); ++i) {
+    const auto label = static_cast<std::size_t>(effects_.labels[i]);
+    float own = 0;
+    others.clear();
+    for (std::size_t c = 0; c < width; ++c) {
+      const std::size_t at = i * width + c;
+      const float exact = effects_.exact[at];
+      p1[c] = exact + changes_[at] + (now[at] - old[at]);
+      const float joint = exact + factors.sum * changes_[at] + factors.weighted * weighted_[at] +
+                          factors.now * now[at] - factors.old * old[at];
+      if (c == label) {
+        own = joint;
+      } else {
+        others.push_back(joint);
+      }
+    }
+    const auto last = others.begin() + ranks - 1;
+    std::nth_element(others.begin(), last, others.end(), std::greater<>());
+    const double weight = effects_.weights[i];
+    const std::span exact_row(effects_.exact.data() + i * width, width);
+    rights.p1 += weight / 100 *
+                 effects_.metric->score({.outputs = p1,
+                                         .exact = exact_row,
+                                         .label = effects_.labels[i],
+                                         .shape = effects_.shape});
+    rights.joint += weight * chance_of(static_cast<double>(own - *last) * factors.margin);
   }
-  const std::int64_t images = effects_.images();
-  const double either = points(static_cast<double>(lost_by_any), images);
-  return {{points(lost, images),
-           points(static_cast<double>(effects_.exact_right - p1_right), images),
-           points(static_cast<double>(added), images), either, either * std::abs(either) / 10}};
+  return rights;
+}
+
+double ChangeSum::lost_by_any(const Change& change) const {
+  const std::vector<std::int8_t>& old_flips = flips_of(change.layer, choices_[change.layer]);
+  const std::vector<std::int8_t>& flips = flips_of(change.layer, change.choice);
+  double lost = 0;
+  for (std::size_t i = 0; i < flips.size(); ++i) {
+    const double weight = effects_.weights[i];
+    lost += losing_[i] + (flips[i] < 0) - (old_flips[i] < 0) > 0 ? weight : 0;
+    lost -= gaining_[i] + (flips[i] > 0) - (old_flips[i] > 0) > 0 ? weight : 0;
+  }
+  return lost;
 }
 
 LossModel LossModel::learn(const Effects& effects, std::span<const LossSample> samples) {
@@ -297,10 +388,15 @@ LossModel LossModel::learn(const Effects& effects, std::span<const LossSample> s
     return model;
   }
   Table table;
-  for (const double damping : kDampings) {
-    for (const double noise : kNoises) {
-      table.grid.push_back({.damping = damping, .noise = noise});
+  const bool has_ranks = effects.has_ranks();
+  if (has_ranks) {
+    for (const double damping : kDampings) {
+      for (const double noise : kNoises) {
+        table.grid.push_back({.damping = damping, .noise = noise});
+      }
     }
+  } else {
+    table.grid.emplace_back();
   }
   table.terms.resize(table.grid.size());
   ChangeSum sum(effects);
@@ -313,6 +409,9 @@ LossModel LossModel::learn(const Effects& effects, std::span<const LossSample> s
   }
   model.error_ = std::numeric_limits<double>::infinity();
   for (const Kind kind : kKinds) {
+    if (!has_ranks && kind != Kind::kP1 && kind != Kind::kP2) {
+      continue;
+    }
     // A model of more parts has to be better by a little.
     if (const double error = fresh_error(table, kind); error < 0.99 * model.error_) {
       model.error_ = error;

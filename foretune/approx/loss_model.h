@@ -9,8 +9,9 @@
 // (PPoPP 2021), section 3. Changes of several layers are often smaller together than their sum, and
 // what one layer does to another looks like noise. The joint model damps the sum, and counts the
 // images that an output with noise still classifies rightly, by their margins. The union counts an
-// image once, however many layers lose it. Networks that were measured decide between the models.
-// Losses are in percentage points.
+// image once, however many layers lose it. Both are of qualities that count images by the ranks of
+// outputs (QualityMetric::ranks()). Networks that were measured decide between the models. Losses
+// are in the metric's unit.
 //
 // Thread safety: plain values, each used by one thread. Cost: at each function; "rows" are images
 // times classes.
@@ -24,6 +25,7 @@
 #include <vector>
 
 #include "foretune/approx/effects.h"
+#include "foretune/approx/judge.h"
 
 namespace foretune::approx {
 
@@ -38,10 +40,10 @@ struct Interplay {
   double noise = 0;
 };
 
-// The losses that models predict.
+// The losses that models predict; by P1 and P2 alone, others 0, where ranks do not make quality.
 struct LossTerms {
   enum Term : std::size_t { kJoint, kP1, kP2, kUnion, kUnionSquared, kCount };
-  std::array<double, kCount> values{};  // the square in tenths of points
+  std::array<double, kCount> values{};  // the square in tenths of the unit
 };
 
 // The changes of all layers' choices together. Layers begin exact. Borrows the effects.
@@ -54,23 +56,51 @@ class ChangeSum {
   [[nodiscard]] const Choices& choices() const { return choices_; }
   [[nodiscard]] const Effects& effects() const { return effects_; }
 
-  // Returns the loss by P1 in points. Cost: one pass over the rows.
+  // Returns the loss by P1. Cost: that of the scores of all images.
   [[nodiscard]] double loss() const;
   // Returns the losses by all models. Cost: as loss(), and a few ns for each image.
   [[nodiscard]] LossTerms losses(const Interplay& interplay) const;
   // The same as if a layer had another choice.
   [[nodiscard]] LossTerms losses_with(const Interplay& interplay, std::size_t layer,
                                       std::uint8_t choice) const;
-  // Returns the images that only one of the exact network and P1's gets right.
-  [[nodiscard]] std::int64_t differing() const;
+  // Compares the exact network with P1's. Cost: as loss().
+  [[nodiscard]] PairedScores compare() const;
 
  private:
+  // A layer with another choice.
+  struct Change {
+    std::size_t layer = 0;
+    std::uint8_t choice = 0;
+  };
+  // Factors of the joint model's outputs and of its margins.
+  struct JointFactors {
+    float sum = 1;       // of the changes that stand
+    float weighted = 0;  // of those times their sizes
+    float now = 1;       // of the change of the new choice
+    float old = 1;       // of that which it replaces
+    double margin = 0;
+  };
+  // Weights of images, by model.
+  struct Rights {
+    double joint = 0;
+    double p1 = 0;
+  };
+  void count_flips();
+  [[nodiscard]] std::vector<double> scores() const;
+  [[nodiscard]] double p2_loss(const Change& change) const;
+  [[nodiscard]] double p1_loss(const Change& change) const;
+  [[nodiscard]] JointFactors joint_factors(const Interplay& interplay, const Change& change) const;
+  // For one rank, and for more.
+  [[nodiscard]] Rights largest_rights(const Change& change, const JointFactors& factors) const;
+  [[nodiscard]] Rights ranked_rights(const Change& change, const JointFactors& factors) const;
+  [[nodiscard]] double lost_by_any(const Change& change) const;
   [[nodiscard]] const std::vector<float>& changes_of(std::size_t layer, std::uint8_t choice) const;
   [[nodiscard]] double size_of(std::size_t layer, std::uint8_t choice) const {
     return effects_.layers[layer].knobs[choice].size;
   }
 
-  // Returns -1 for each image that the choice alone loses, 1 for each that it gains.
+  // Returns -1 for each image that the choice alone loses, 1 for each that it gains; nothing where
+  // there are no ranks.
   [[nodiscard]] const std::vector<std::int8_t>& flips_of(std::size_t layer,
                                                          std::uint8_t choice) const {
     return flips_[layer][choice];
@@ -102,8 +132,8 @@ class LossModel {
 
   // P1.
   LossModel() = default;
-  // Fits every kind, and takes the one that predicts networks best that it was not fitted to, in
-  // five parts of the samples. P1 for fewer than ten samples.
+  // Fits every kind that the quality has, and takes the one that predicts networks best that it was
+  // not fitted to, in five parts of the samples. P1 for fewer than ten samples.
   static LossModel learn(const Effects& effects, std::span<const LossSample> samples);
 
   // Returns the predicted loss. Cost: as ChangeSum::losses().

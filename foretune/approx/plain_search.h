@@ -22,7 +22,7 @@
 namespace foretune::approx {
 
 struct LossAndTime {
-  double loss = 0;  // points
+  double loss = 0;  // in the metric's unit
   double time = 1;  // over that of the exact network
 };
 

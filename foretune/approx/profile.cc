@@ -161,11 +161,12 @@ Result<Profile> make_profile(const graph::Task& task, graph::Calibration ranges,
   const auto effects_of = [&](const Wanted& wanted, std::int64_t images, std::string_view text) {
     profile.networks += networks_of(profile.network, wanted) * static_cast<double>(images) /
                         static_cast<double>(options.effect_images);
-    return measure_effects(task, quick, profile.ranges, wanted,
-                           {.first = 0, .images = images, .on_progress = [&](double share) {
-                              phase(concat(text, " alone, ", std::llround(100 * share), " %"));
-                              return options.wants_stop && options.wants_stop();
-                            }});
+    return measure_effects(
+        task, quick, profile.ranges, wanted,
+        {.first = 0, .images = images, .metric = options.metric, .on_progress = [&](double share) {
+           phase(concat(text, " alone, ", std::llround(100 * share), " %"));
+           return options.wants_stop && options.wants_stop();
+         }});
   };
   FORETUNE_TRY(const Effects rough,
                effects_of(that_save_time(profile.times),

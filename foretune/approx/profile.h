@@ -17,6 +17,7 @@
 #include "foretune/approx/loss_model.h"
 #include "foretune/base/result.h"
 #include "foretune/graph/network.h"
+#include "foretune/graph/quality.h"
 #include "foretune/graph/run/executor.h"
 #include "foretune/graph/run/variant.h"
 #include "foretune/graph/task.h"
@@ -26,8 +27,9 @@ namespace foretune::approx {
 
 struct ProfileOptions {
   std::vector<std::int32_t> knobs;
-  std::int64_t images = 64;                        // of a call, whose time counts
-  std::int64_t effect_images = 64;                 // tuning images that judge single knobs
+  std::int64_t images = 64;         // of a call, whose time counts
+  std::int64_t effect_images = 64;  // tuning images that judge single knobs
+  const graph::QualityMetric* metric = &graph::accuracy_quality();
   std::function<void(std::string_view)> on_phase;  // may be empty
   std::function<bool()> wants_stop;                // may be empty
 };

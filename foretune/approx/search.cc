@@ -6,6 +6,21 @@
 
 namespace foretune::approx {
 
+namespace {
+
+// Returns how many units of the separable model's losses an image of weight 1 makes that loses 100:
+// one where all images count the same, otherwise enough for units of 0.05 or less.
+double units_of_image(const Effects& effects) {
+  if (effects.metric->is_count() && std::all_of(effects.weights.begin(), effects.weights.end(),
+                                                [](double weight) { return weight == 1; })) {
+    return 1;
+  }
+  constexpr double kMost = 0.05;
+  return std::ceil(100.0 / static_cast<double>(effects.images()) / kMost);
+}
+
+}  // namespace
+
 std::vector<std::int32_t> ModelSearch::knobs(const Choices& choices) const {
   std::vector<std::int32_t> knobs;
   for (std::size_t l = 0; l < choices.size(); ++l) {
@@ -20,18 +35,20 @@ Result<Candidate> ModelSearch::predict(const Choices& choices) {
   return Candidate{.choices = choices, .ns = ns, .loss = losses_.loss(sum_)};
 }
 
-std::vector<SeparablePoint> ModelSearch::front(double max_points) const {
+std::vector<SeparablePoint> ModelSearch::front(double max_loss) const {
+  const double units = units_of_image(effects_);
   std::vector<std::vector<Choice>> layers;
   for (std::size_t l = 0; l < effects_.layers.size(); ++l) {
     const LayerTimes& times = times_.times().layers[l];
     std::vector<Choice>& choices = layers.emplace_back();
     for (const KnobEffect& effect : effects_.layers[l].knobs) {
       choices.push_back(
-          {.time = *times.ns_of(effect.knob), .loss = effects_.exact_right - effect.right});
+          {.time = *times.ns_of(effect.knob),
+           .loss = std::llround((effects_.exact_quality - effect.quality) / 100 * units)});
     }
   }
-  return separable_front(layers,
-                         std::llround(max_points / 100 * static_cast<double>(effects_.images())));
+  return separable_front(
+      layers, std::llround(max_loss / 100 * static_cast<double>(effects_.images()) * units));
 }
 
 // The fastest of the separable front, or the exact network where that has none.
@@ -47,7 +64,7 @@ Result<Candidate> ModelSearch::start(double limit) const {
 // for its loss until none is left.
 Result<Candidate> ModelSearch::climb(const Choices& from, double limit) {
   FORETUNE_TRY(Candidate best, predict(from));
-  constexpr double kLeastLoss = 0.02;  // points; less is noise of a few images
+  constexpr double kLeastLoss = 0.02;  // less is noise of a few images
   while (true) {
     const bool repairs = best.loss > limit;
     double most = 0;

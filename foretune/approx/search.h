@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "foretune/approx/effects.h"
+#include "foretune/approx/judge.h"
 #include "foretune/approx/loss_model.h"
 #include "foretune/approx/models.h"
 #include "foretune/approx/separable.h"
@@ -24,7 +25,7 @@ namespace foretune::approx {
 struct Candidate {
   Choices choices;
   double ns = 0;    // predicted
-  double loss = 0;  // predicted, in points
+  double loss = 0;  // predicted, in the metric's unit
 };
 
 class ModelSearch {
@@ -36,18 +37,16 @@ class ModelSearch {
   // Returns the knobs of choices, in the order of the layers.
   [[nodiscard]] std::vector<std::int32_t> knobs(const Choices& choices) const;
   [[nodiscard]] Result<Candidate> predict(const Choices& choices);
-  // Returns the whole front of P2 and the times of layers, up to `max_points` of loss.
-  [[nodiscard]] std::vector<SeparablePoint> front(double max_points) const;
-  // Returns the fastest found whose predicted loss is at most `limit` points. `restarts`: how often
+  // Returns the whole front of P2 and the times of layers, up to a loss of `max_loss`.
+  [[nodiscard]] std::vector<SeparablePoint> front(double max_loss) const;
+  // Returns the fastest found whose predicted loss is at most `limit`. `restarts`: how often
   // the local search leaves an optimum. Errors: those of the times.
   Result<Candidate> fastest(double limit, int restarts, Rng& rng);
   // Returns the networks that differ from this one in one layer, in no order. Errors: those of the
   // times.
   Result<std::vector<Candidate>> neighbours(const Choices& choices);
-  // Returns the share of images that the exact and the network of the last predict() tell apart.
-  [[nodiscard]] double differing() const {
-    return static_cast<double>(sum_.differing()) / static_cast<double>(effects_.images());
-  }
+  // Compares the exact network with that of the last predict(), by P1.
+  [[nodiscard]] PairedScores compare() const { return sum_.compare(); }
 
  private:
   Result<Candidate> climb(const Choices& from, double limit);

@@ -15,6 +15,7 @@
 #include "foretune/approx/plain_search.h"
 #include "foretune/approx/profile.h"
 #include "foretune/approx/search.h"
+#include "foretune/approx/sensitivity.h"
 #include "foretune/base/rng.h"
 #include "foretune/base/text.h"
 #include "foretune/families/network_cpu/network_data.h"
@@ -40,7 +41,7 @@ constexpr std::int64_t kFirstImages = 512;
 constexpr int kMeasureTop = 12;
 // The normal quantile of 19 in 20.
 constexpr double kQuantile = 1.645;
-// Networks that lose more teach nothing about small losses.
+// Networks that lose more points of an accuracy teach nothing about small losses.
 constexpr double kMostLoss = 10;
 
 // A network that was measured by the models' images.
@@ -53,7 +54,7 @@ struct Sample {
 // A network that was measured on all tuning images.
 struct Tuned {
   double time_ns = 0;
-  PairedCounts counts;  // beside the exact network
+  PairedScores scores;  // beside the exact network
   double predicted_ns = 0;
   double predicted_loss = 0;
 };
@@ -101,7 +102,8 @@ class Tuner {
     FORETUNE_TRY(quick_, graph::Executor::create({.threads = options_.effect_threads}));
     FORETUNE_TRY(
         timed_, graph::Executor::create({.threads = options_.threads, .measure_top = kMeasureTop}));
-    FORETUNE_TRY(data_, NetworkData::create(task_, quick_, {.images = images()}));
+    FORETUNE_TRY(
+        data_, NetworkData::create(task_, quick_, {.images = images(), .metric = options_.metric}));
     images_ = std::min(options_.effect_images, task_->tuning.count());
     return {};
   }
@@ -125,8 +127,10 @@ class Tuner {
                                         {.knobs = options_.knobs,
                                          .images = images(),
                                          .effect_images = images_,
+                                         .metric = options_.metric,
                                          .on_phase = on_phase_,
                                          .wants_stop = [&] { return hooks_.wants_stop(); }}));
+    result_.layers = sensitivity_of(profile_.network, profile_.effects, profile_.times);
     times_ = TimeModel(profile_.network, profile_.times);
     result_.profile_networks = profile_.networks;
     return {};
@@ -156,9 +160,19 @@ class Tuner {
   [[nodiscard]] double loss_of(std::span<const float> outputs) const {
     const Effects& effects = profile_.effects;
     const auto images = outputs.size() / static_cast<std::size_t>(effects.classes);
-    return compare_rights(std::span(effects.exact).first(outputs.size()), outputs,
-                          std::span(effects.labels).first(images), effects.classes)
+    const auto labels = std::span(effects.labels).first(images);
+    const std::vector<double> scores =
+        scores_of(*effects.metric, effects.shape, outputs,
+                  std::span(effects.exact).first(outputs.size()), labels);
+    return compare_scores(*effects.metric, labels, std::span(effects.exact_scores).first(images),
+                          scores)
         .loss();
+  }
+
+  // Other qualities than counts may take much larger budgets.
+  [[nodiscard]] double most_loss() const {
+    const double budget = *std::max_element(options_.budgets.begin(), options_.budgets.end());
+    return options_.metric->is_count() ? kMostLoss : std::max(kMostLoss, 2 * budget);
   }
 
   // Measures a network on the images of the effects, and its time.
@@ -168,7 +182,7 @@ class Tuner {
     ++result_.search.measured;
     // A network of no use shows on the first images.
     for (const std::int64_t count : {std::min(kFirstImages, images_), images_}) {
-      const double limit = count < images_ ? 1.5 * kMostLoss : kMostLoss;
+      const double limit = count < images_ ? 1.5 * most_loss() : most_loss();
       FORETUNE_TRY(const std::vector<float> found, outputs(variants, count));
       sample.quality.loss = loss_of(found);
       if (sample.quality.loss > limit) {
@@ -189,7 +203,7 @@ class Tuner {
     return sample;
   }
 
-  // Draws networks that lose at most kMostLoss, none twice and none that was drawn before. Small
+  // Draws networks that lose at most most_loss(), none twice and none that was drawn before. Small
   // networks may have fewer. Those that P1 expects to lose much more are not measured.
   Result<std::vector<Sample>> samples(int count, std::string_view text) {
     constexpr double kHopeless = 5;  // times the most: P1 can be far too high
@@ -202,12 +216,12 @@ class Tuner {
         continue;
       }
       sum.choose_all(choices);
-      if (sum.loss() > kHopeless * kMostLoss) {
+      if (sum.loss() > kHopeless * most_loss()) {
         continue;
       }
       phase(concat(text, " ", out.size() + 1, " of ", count));
       FORETUNE_TRY(Sample found, sample(choices));
-      if (found.quality.loss <= kMostLoss) {
+      if (found.quality.loss <= most_loss()) {
         out.push_back(std::move(found));
       }
     }
@@ -264,14 +278,15 @@ class Tuner {
     result_.front_ms = 1e3 * (hooks_.now_s() - begin);
     std::vector<Candidate> chosen;
     for (const double budget : options_.budgets) {
-      phase(concat("searching for a loss of ", budget, " points"));
+      phase(concat("searching for a loss of ", budget, " ", options_.metric->unit()));
       const std::size_t wanted = chosen.size() + static_cast<std::size_t>(options_.per_budget);
       for (int i = 0; i < options_.per_budget; ++i) {
         FORETUNE_TRY_STATUS(go_on());
         // From well below the budget to a little above: the models err on both sides.
         const double share = 0.3 + 0.8 * (i + 0.5 * round) / std::max(1, options_.per_budget);
-        constexpr int kRestarts = 6;
-        FORETUNE_TRY(Candidate candidate, search.fastest(share * budget, kRestarts, rng_));
+        // Likenesses of images take long.
+        const int restarts = options_.metric->is_count() ? 6 : 3;
+        FORETUNE_TRY(Candidate candidate, search.fastest(share * budget, restarts, rng_));
         if (recommended_.insert(candidate.choices).second) {
           chosen.push_back(std::move(candidate));
         }
@@ -308,7 +323,7 @@ class Tuner {
         FORETUNE_TRY(Candidate candidate, search.predict(fastest->first));
         found.erase(fastest);
         const double margin =
-            expected_margin(search.differing() * static_cast<double>(task_->tuning.count()));
+            search.compare().scaled_to(task_->tuning.count()).margin(kQuantile, other_images());
         if (candidate.loss + margin <= budget) {
           open.push_back(candidate.choices);
           recommended_.insert(candidate.choices);
@@ -320,14 +335,6 @@ class Tuner {
       }
     }
     return {};
-  }
-
-  // Returns the margin where so many tuning images are right by one network alone.
-  [[nodiscard]] double expected_margin(double differing) const {
-    const PairedCounts counts{.images = task_->tuning.count(),
-                              .only_first = std::llround(differing / 2),
-                              .only_second = std::llround(differing / 2)};
-    return counts.margin(kQuantile, other_images());
   }
 
   [[nodiscard]] std::int64_t other_images() const {
@@ -362,6 +369,8 @@ class Tuner {
     FORETUNE_TRY_STATUS(go_on());
     if (exact_.empty()) {
       FORETUNE_TRY(exact_, outputs({}, task_->tuning.count()));
+      exact_scores_ =
+          scores_of(*options_.metric, profile_.effects.shape, exact_, exact_, task_->tuning.labels);
     }
     for (const TunedConfig& timed : found.measured) {
       FORETUNE_TRY_STATUS(go_on());
@@ -384,13 +393,15 @@ class Tuner {
   Status judge_network(const TunedConfig& timed, const Candidate* candidate) {
     FORETUNE_TRY(std::vector<float> outputs,
                  this->outputs(variants_of(task_->network, timed.config), task_->tuning.count()));
+    const std::vector<double> scores =
+        scores_of(*options_.metric, profile_.effects.shape, outputs, exact_, task_->tuning.labels);
     Tuned tuned{
         .time_ns = timed.time_ns,
-        .counts = compare_rights(exact_, outputs, task_->tuning.labels, profile_.effects.classes)};
+        .scores = compare_scores(*options_.metric, task_->tuning.labels, exact_scores_, scores)};
     Measurement judged{.problem = problem_, .config = timed.config};
     judged.context = measurer_.context();
     judged.stage = Stage::kEvaluate;
-    judged.metrics = {{kQosTune, exact_quality() - tuned.counts.loss(), 0, 1}};
+    judged.metrics = {{kQosTune, exact_quality() - tuned.scores.loss(), 0, 1}};
     FORETUNE_TRY_STATUS(progress_.keep(judged, journal_));
     if (candidate != nullptr) {
       tuned.predicted_ns = candidate->ns;
@@ -405,12 +416,14 @@ class Tuner {
     return {};
   }
 
-  // Returns the share of the tuning images that the exact network gets right, in percent.
+  // Returns the exact network's quality on all tuning images.
   [[nodiscard]] double exact_quality() const {
-    return 100.0 *
-           static_cast<double>(
-               count_right(exact_, task_->tuning.labels, profile_.effects.classes)) /
-           static_cast<double>(task_->tuning.count());
+    const std::vector<double> weights = options_.metric->weights(task_->tuning.labels);
+    double sum = 0;
+    for (std::size_t i = 0; i < weights.size(); ++i) {
+      sum += weights[i] * exact_scores_[i];
+    }
+    return sum / static_cast<double>(weights.size());
   }
 
   [[nodiscard]] Config exact_config() const {
@@ -425,8 +438,8 @@ class Tuner {
     out.predicted_loss = tuned.predicted_loss;
     out.predicted_bytes =
         network_bytes(profile_.network, profile_.knobs_of(config, task_->network));
-    out.tune_loss = tuned.counts.loss();
-    out.loss_high = out.tune_loss + tuned.counts.margin(kQuantile, other_images());
+    out.tune_loss = tuned.scores.loss();
+    out.loss_high = out.tune_loss + tuned.scores.margin(kQuantile, other_images());
     out.budget = std::numeric_limits<double>::infinity();
     for (const double budget : options_.budgets) {
       if (out.loss_high <= budget) {
@@ -442,9 +455,13 @@ class Tuner {
     std::vector<double> points;
     for (const auto& [config, tuned] : tuned_) {
       ApproxConfig each = describe(config, tuned);
+      each.speedup = exact.time_ns / each.time_ns;
       if (config == exact_config()) {
         result_.exact = std::move(each);
-      } else if (std::isfinite(each.budget) && each.time_ns < exact.time_ns) {
+        continue;
+      }
+      result_.networks.push_back(each);
+      if (std::isfinite(each.budget) && each.time_ns < exact.time_ns) {
         points.push_back(each.time_ns);
         points.push_back(each.loss_high);
         kept.push_back(std::move(each));
@@ -556,6 +573,7 @@ class Tuner {
   std::set<Choices> drawn_;        // at random
   std::set<Choices> recommended_;  // by the models
   std::vector<float> exact_;       // outputs for all tuning images
+  std::vector<double> exact_scores_;
   std::map<Config, Tuned> tuned_;
   CollectProgress progress_;
   ApproxResult result_;

@@ -26,11 +26,13 @@
 
 #include "foretune/approx/judgement.h"
 #include "foretune/approx/plain_search.h"
+#include "foretune/approx/sensitivity.h"
 #include "foretune/base/result.h"
 #include "foretune/base/statistics.h"
 #include "foretune/collect/collect.h"
 #include "foretune/dataset/journal.h"
 #include "foretune/family/family.h"
+#include "foretune/graph/quality.h"
 #include "foretune/graph/task.h"
 #include "foretune/measure/measure.h"
 #include "foretune/problem/problem.h"
@@ -38,7 +40,9 @@
 namespace foretune::approx {
 
 struct ApproxOptions {
-  std::vector<double> budgets{0.5, 1, 2, 3};  // losses in points, each at least 0
+  // The family judges by the same one. All losses are in its unit, points of accuracies.
+  const graph::QualityMetric* metric = &graph::accuracy_quality();
+  std::vector<double> budgets{0.5, 1, 2, 3};  // losses, each at least 0
   std::vector<std::int32_t> knobs;            // as the family offers them
   std::int64_t effect_images = 2500;          // tuning images that judge single knobs
   int fit_networks = 60;                      // random networks that correct the models
@@ -54,8 +58,7 @@ struct ApproxOptions {
   std::uint64_t seed = 42;
 };
 
-// A network that was measured. Losses are in points, compared with the exact network on the same
-// images.
+// A network that was measured. Losses are compared with the exact network on the same images.
 struct ApproxConfig {
   Config config;
   std::string text;    // Space::describe()
@@ -88,7 +91,11 @@ struct ApproxResult {
   ApproxConfig exact;
   std::vector<ApproxConfig> chosen;  // fastest first
   std::size_t measured = 0;          // networks whose quality was measured on all tuning images
-  ModelJudgement judgement;          // of options.judged_networks
+  // All of these but the exact one, as they were when the search ended: without texts and tests.
+  // The budget of one that keeps none is infinite.
+  std::vector<ApproxConfig> networks;
+  std::vector<LayerSensitivity> layers;
+  ModelJudgement judgement;     // of options.judged_networks
   std::string quality_model;    // that predicted losses in the end: loss_model.h's name of its kind
   SearchComparison search;      // with options.plain_evaluations
   double front_ms = 0;          // of the whole front of the separable model

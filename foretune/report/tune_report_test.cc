@@ -244,14 +244,6 @@ std::string page_of(std::vector<TuneResult> results, std::string problem_name = 
   return tune_html(report, "Tuning");
 }
 
-std::size_t count_of(const std::string& text, std::string_view word) {
-  std::size_t count = 0;
-  for (std::size_t at = text.find(word); at != std::string::npos; at = text.find(word, at + 1)) {
-    ++count;
-  }
-  return count;
-}
-
 TEST(TuneHtml, IsWellFormedForEveryKindOfObjective) {
   for (const char* objective :
        {"minimise time_ns", "maximise accuracy", "minimise time_ns subject to time_ns <= 5 us",

@@ -14,6 +14,7 @@
 #include "foretune/graph/run/knob.h"
 #include "foretune/kernels/cpu_limits.h"
 #include "foretune/problem/payload_store.h"
+#include "foretune/report/approx_report.h"
 #include "foretune/workflow/output.h"
 #include "foretune/workflow/payload_arguments.h"
 
@@ -28,7 +29,7 @@ Result<std::vector<double>> parse_budgets(std::string_view text) {
   for (const std::string_view part : split(text, ',')) {
     const auto number = parse_double(trim(part));
     if (!number || !(*number >= 0) || !std::isfinite(*number)) {
-      return fail(ErrorCode::kInvalidArgument, "budgets are points from 0 up, as in 0.5,1,2; not ",
+      return fail(ErrorCode::kInvalidArgument, "budgets are losses from 0 up, as in 0.5,1,2; not ",
                   quoted(part));
     }
     budgets.push_back(*number);
@@ -61,6 +62,17 @@ std::string config_json(const approx::ApproxConfig& each, const ConfigSchema& sc
       ", \"loss_high\": ", number_json(each.loss_high),
       ", \"test_loss\": ", number_json(each.test_loss),
       ", \"test_quality\": ", number_json(each.test_quality), "}");
+}
+
+std::string layer_json(const approx::LayerSensitivity& layer) {
+  std::string knobs;
+  for (const approx::KnobSensitivity& each : layer.knobs) {
+    knobs +=
+        concat(knobs.empty() ? "" : ", ", "{\"knob\": ", json_quoted(each.knob),
+               ", \"loss\": ", number_json(each.loss), ", \"ns\": ", number_json(each.ns), "}");
+  }
+  return concat("{\"layer\": ", json_quoted(layer.layer), ", \"op\": ", json_quoted(layer.op),
+                ", \"knobs\": [", knobs, "]}");
 }
 
 // Returns the largest speed-up of the chosen networks that keep a budget; 1 for none.
@@ -115,7 +127,15 @@ void ApproximationArguments::visit(OptionList& list) {
   list.add_positional("task", task, "network and images (.ftt), as Network.save_task writes them")
       .require();
   list.add("images", images, "N", "images of a call").at_least(1);
-  list.add("budgets", budgets, "LIST", "losses of accuracy that are allowed, in percentage points");
+  std::vector<std::string> metrics;
+  for (const graph::QualityMetric* const metric : graph::quality_metrics()) {
+    metrics.emplace_back(metric->name());
+  }
+  list.add("quality", quality, "NAME",
+           "measure of quality; psnr and ssim compare with the outputs of the exact network")
+      .choose(std::move(metrics));
+  list.add("budgets", budgets, "LIST",
+           "losses of quality that are allowed, in percentage points; of psnr, in dB below 100");
   list.add("keep", keep, "N", "number of networks to choose at most").at_least(1);
   list.add("profile-images", profile_images, "N",
            "tuning images that judge each knob alone; all of them judge whole networks")
@@ -131,12 +151,16 @@ void ApproximationArguments::visit(OptionList& list) {
       .at_least(0);
   list.add("output", output, "FILE", "append every measurement to this data set (.ftd)");
   list.add("json", json, "FILE", "write the chosen networks and all figures as JSON");
+  list.add("report", report, "FILE",
+           "write plots, the chosen networks and what each layer loses and saves as one "
+           "self-contained HTML page")
+      .accept({"html"});
   list.add("threads", family.threads, "N", "threads of a call; 0: all cores").at_least(0);
   list.add("family-option", family.family_options, "KEY=VALUE",
            "option of the family network-cpu, such as knobs=all; may be repeated")
       .repeat();
   list.add("time-limit", measuring.time_limit, "SECONDS",
-           "time limit of one measurement, such as that of the accuracy of one network")
+           "time limit of one measurement, such as that of the quality of one network")
       .at_least(1);
 }
 
@@ -144,11 +168,13 @@ Result<Approximation> approximate(const ApproximationArguments& arguments,
                                   const Invocation& invocation, const ApproximationHooks& hooks) {
   approx::ApproxOptions options;
   FORETUNE_TRY(options.budgets, parse_budgets(arguments.budgets));
+  FORETUNE_TRY(options.metric, graph::find_quality(arguments.quality));
   const std::filesystem::path file(arguments.task);
   FORETUNE_TRY(graph::Task read, graph::read_task(file));
   const auto task = std::make_shared<const graph::Task>(std::move(read));
   FamilyArguments family = arguments.family;
   family.family = "network-cpu";
+  family.family_options.push_back(concat("quality=", arguments.quality));
   const std::filesystem::path folder = file.parent_path();
   family.payloads.folders.insert(family.payloads.folders.begin(),
                                  folder.empty() ? std::string(".") : folder.string());
@@ -163,6 +189,8 @@ Result<Approximation> approximate(const ApproximationArguments& arguments,
                                               *payloads));
   Approximation out(std::move(live), std::move(problem));
   out.budgets = options.budgets;
+  out.metric = options.metric;
+  out.network = file.stem().string();
   const FamilyInfo& info = out.live.family->info();
   FORETUNE_TRY(options.knobs, offered_knobs(out.live.options));
   options.chosen = static_cast<std::size_t>(arguments.keep);
@@ -209,13 +237,42 @@ std::string approximation_json(const Approximation& approximation, const Invocat
   for (const approx::ApproxConfig& each : result.chosen) {
     configs += concat(configs.empty() ? "" : ",\n ", config_json(each, info.config_schema));
   }
+  std::string layers;
+  for (const approx::LayerSensitivity& each : result.layers) {
+    layers += concat(layers.empty() ? "" : ",\n ", layer_json(each));
+  }
   std::string json(trim(figures.json()));
   json.pop_back();  // the closing brace
   return concat(json, ",\n\"version\": ", kJsonVersion,
                 ", \"quality_model\": ", json_quoted(result.quality_model),
                 ", \"problem\": ", json_quoted(approximation.problem.text()),
+                ", \"quality\": ", json_quoted(approximation.metric->name()),
+                ", \"unit\": ", json_quoted(approximation.metric->unit()),
                 ",\n\"exact\": ", config_json(result.exact, info.config_schema),
-                ",\n\"configs\": [", configs, "]}\n");
+                ",\n\"configs\": [", configs, "],\n\"layers\": [", layers, "]}\n");
+}
+
+std::string approximation_html(const Approximation& approximation,
+                               const ApproximationArguments& arguments,
+                               const Invocation& invocation) {
+  const FamilyInfo& info = approximation.live.family->info();
+  ApproxReport report{
+      .network = approximation.network,
+      .budgets = approximation.budgets,
+      .result = approximation.result,
+      .unit = std::string(approximation.metric->unit()),
+      .facts = {{"task", arguments.task},
+                {"quality",
+                 concat(approximation.metric->name(), ": ", approximation.metric->description())},
+                {"images of a call", concat(arguments.images)},
+                {"threads", concat(info.max_threads)},
+                {"images that judge single knobs", concat(arguments.profile_images)},
+                {"random networks that correct the models", concat(arguments.fit)}}};
+  for (auto& fact : machine_facts(info.fingerprint)) {
+    report.facts.push_back(std::move(fact));
+  }
+  report.facts.emplace_back("command", invocation.command_line);
+  return approx_html(report);
 }
 
 }  // namespace foretune::workflow

@@ -17,6 +17,7 @@
 
 #include "foretune/approx/tuner.h"
 #include "foretune/base/result.h"
+#include "foretune/graph/quality.h"
 #include "foretune/problem/problem.h"
 #include "foretune/workflow/family_arguments.h"
 #include "foretune/workflow/invocation.h"
@@ -28,6 +29,7 @@ namespace foretune::workflow {
 struct ApproximationArguments {
   std::string task;
   std::int64_t images = 64;
+  std::string quality = "accuracy";
   std::string budgets = "0.5,1,2,3";
   std::int64_t keep = 20;
   std::int64_t profile_images = 2500;
@@ -36,6 +38,7 @@ struct ApproximationArguments {
   std::int64_t judge_search = 0;
   std::string output;
   std::string json;
+  std::string report;
   FamilyArguments family;
   MeasureArguments measuring{.time_limit = 300};
 
@@ -53,7 +56,9 @@ struct Approximation {
 
   LiveFamily live;
   Problem problem;
-  std::vector<double> budgets;  // in points
+  std::string network;          // the name of its file
+  std::vector<double> budgets;  // in the metric's unit
+  const graph::QualityMetric* metric = nullptr;
   approx::ApproxResult result;
 };
 
@@ -64,5 +69,10 @@ Result<Approximation> approximate(const ApproximationArguments& arguments,
 
 // Returns everything as JSON, which docs/file-formats.md describes.
 std::string approximation_json(const Approximation& approximation, const Invocation& invocation);
+
+// Returns the page of --report.
+std::string approximation_html(const Approximation& approximation,
+                               const ApproximationArguments& arguments,
+                               const Invocation& invocation);
 
 }  // namespace foretune::workflow

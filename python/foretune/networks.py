@@ -293,7 +293,7 @@ class Network:
 
         Args:
             tuning: pixels (uint8, images first) and labels of the images that choose how layers
-                compute.
+                compute; None for labels, where the quality reads none (``psnr``, ``ssim``).
             test: the same of those that only report what came of it.
             scale, shift: the network reads ``pixel * scale + shift``.
 
@@ -303,7 +303,8 @@ class Network:
         given = [tuning, ((), ()) if test is None else test]
         parts = [part for pixels, labels in given
                  for part in (np.ascontiguousarray(pixels, dtype=np.uint8),
-                              np.ascontiguousarray(labels, dtype=np.int32))]
+                              np.zeros(len(pixels), np.int32) if labels is None
+                              else np.ascontiguousarray(labels, dtype=np.int32))]
         _foretune.write_task(os.fspath(path), self._inner, scale, shift, *parts)
 
     @property

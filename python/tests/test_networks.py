@@ -75,6 +75,9 @@ def test_mistakes_are_told(network, tmp_path):
     with pytest.raises(InvalidArgumentError, match="pixels, not 3 times 784"):
         network.save_task(tmp_path / "t.ftt", tuning=(pixels[:2], [0, 1, 2]))
     assert list(tmp_path.iterdir()) == []
+    # Labels that nothing reads may be left out.
+    network.save_task(tmp_path / "t.ftt", tuning=(pixels, None))
+    assert list(tmp_path.iterdir()) == [tmp_path / "t.ftt"]
 
 
 def test_a_controller_runs_the_plans_it_may(network):

@@ -1,4 +1,4 @@
-// foretune approx: finds networks that are as fast as a loss of accuracy allows.
+// foretune approx: finds networks that are as fast as a loss of quality allows.
 #include <cmath>
 #include <string>
 #include <string_view>
@@ -21,18 +21,19 @@ std::string points(double loss) { return std::isfinite(loss) ? fixed(loss, 2) : 
 
 void print_result(const Approximation& approximation, const ApproximationArguments& arguments) {
   const approx::ApproxResult& result = approximation.result;
+  const std::string_view unit = approximation.metric->unit();
   print(concat("exact: ", time_text(result.exact.time_ns), " for ", arguments.images,
                arguments.images == 1 ? " image" : " images"));
   print(std::isfinite(result.exact.test_quality)
-            ? concat(", ", fixed(result.exact.test_quality, 2), " % of the test images right\n")
+            ? concat(", ", approximation.metric->name(), " ", fixed(result.exact.test_quality, 2),
+                     " ", unit, " on the test images\n")
             : "\n");
   if (result.chosen.empty()) {
     print("no faster network keeps the budgets\n");
     return;
   }
-  print(
-      "\n                         loss in points\nspeed-up        time   tuning  at most     test  "
-      " budget\n");
+  print(concat("\n                         loss in ", unit,
+               "\nspeed-up        time   tuning  at most     test   budget\n"));
   for (const approx::ApproxConfig& each : result.chosen) {
     print(concat(right(fixed(each.speedup, 2), 8), right(time_text(each.time_ns), 12),
                  right(points(each.tune_loss), 9), right(points(each.loss_high), 9),
@@ -43,7 +44,7 @@ void print_result(const Approximation& approximation, const ApproximationArgumen
   const approx::ModelJudgement& judged = result.judgement;
   if (judged.networks > 0) {
     print(concat("Models on ", judged.networks, " random networks: quality off by ",
-                 fixed(judged.fit_error, 2), " points (P1 ", fixed(judged.p1_error, 2), ", P2 ",
+                 fixed(judged.fit_error, 2), " ", unit, " (P1 ", fixed(judged.p1_error, 2), ", P2 ",
                  fixed(judged.p2_error, 2), "), rank correlation ", fixed(judged.fit_spearman, 3),
                  ", time off by ", fixed(100 * judged.time_error, 1), " %\n"));
   }
@@ -69,6 +70,11 @@ Result<int> run_approx(const ApproximationArguments& arguments, const Invocation
   if (!arguments.json.empty()) {
     FORETUNE_TRY_STATUS(
         write_text_file_atomically(arguments.json, approximation_json(result, invocation)));
+  }
+  if (!arguments.report.empty()) {
+    FORETUNE_TRY_STATUS(write_text_file_atomically(
+        arguments.report, approximation_html(result, arguments, invocation)));
+    print(concat("report: ", arguments.report, "\n"));
   }
   return kExitOk;
 }

@@ -16,6 +16,7 @@
 #include "foretune/base/text.h"
 #include "foretune/families/network_cpu/network_data.h"
 #include "foretune/families/network_cpu/network_space.h"
+#include "foretune/graph/quality.h"
 #include "foretune/graph/run/knob.h"
 #include "foretune/graph/run/plan.h"
 #include "foretune/graph/task.h"
@@ -112,6 +113,7 @@ class NetworkArtifact final : public Artifact {
 struct NetworkOptions {
   std::vector<std::int32_t> knobs;
   std::int64_t tuning_images = 0;
+  const graph::QualityMetric* metric = &graph::accuracy_quality();
 };
 
 class NetworkCpu final : public Family {
@@ -169,7 +171,8 @@ class NetworkCpu final : public Family {
                  NetworkData::create(
                      std::move(task), std::move(executor),
                      {.images = problem.field(static_cast<std::size_t>(NetworkField::kImages)),
-                      .tuning_images = options_.tuning_images}));
+                      .tuning_images = options_.tuning_images,
+                      .metric = options_.metric}));
     return data;
   }
 
@@ -209,6 +212,8 @@ Result<std::unique_ptr<Family>> create_network_cpu(const FamilyOptions& options)
   for (const auto& [name, value] : options.parameters) {
     if (name == "knobs") {
       catalogue = value;
+    } else if (name == "quality") {
+      FORETUNE_TRY(own.metric, graph::find_quality(value));
     } else if (name == "tuning_images") {
       const auto count = parse_int(value);
       if (!count || *count < 1) {

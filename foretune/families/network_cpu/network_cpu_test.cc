@@ -125,6 +125,13 @@ TEST_F(NetworkCpuTest, BadOptionsAndTasksAreRefused) {
   EXPECT_FALSE(create_network_cpu(options_));
   options_.parameters = {{"tuning_images", "0"}};
   EXPECT_FALSE(create_network_cpu(options_));
+  options_.parameters = {{"quality", "best"}};
+  EXPECT_EQ(create_network_cpu(options_).error().code, ErrorCode::kNotFound);
+  options_.parameters = {{"quality", "top5"}};
+  const auto family = *create_network_cpu(options_);
+  const auto data = family->make_data(problem("network payload=@small.ftt"), 1);
+  ASSERT_FALSE(data);
+  EXPECT_THAT(data.error().message, HasSubstr("the five largest of 4 outputs are all of them"));
   options_.parameters = {{"nonsense", "0"}};
   EXPECT_FALSE(create_network_cpu(options_));
   graph::Task task = graph::testing::small_task(2);

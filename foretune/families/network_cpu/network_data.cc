@@ -43,6 +43,10 @@ Result<std::unique_ptr<NetworkData>> NetworkData::create(std::shared_ptr<const g
 }
 
 Status NetworkData::prepare() {
+  const graph::Shape& shape = task_->network.tensor(task_->network.outputs()[0]).shape;
+  if (const Support fits = options_.metric->supports(shape); !fits) {
+    return fail(ErrorCode::kUnsupported, fits.reason());
+  }
   const graph::LabelledImages& tuning = task_->tuning;
   const std::int64_t elements = task_->image_elements();
   images_.resize(static_cast<std::size_t>(options_.images * elements));
@@ -130,28 +134,44 @@ Result<double> NetworkData::quality(const graph::Variants& variants, Judges judg
   if (count == 0) {
     count = is_test ? 0 : options_.tuning_images;
   }
-  return accuracy(*plan, images, count > 0 ? std::min(count, images.count()) : images.count());
+  return judge(*plan, images, count > 0 ? std::min(count, images.count()) : images.count());
 }
 
-Result<double> NetworkData::accuracy(const graph::NetworkPlan& plan,
-                                     const graph::LabelledImages& images,
-                                     std::int64_t count) const {
+Result<double> NetworkData::judge(const graph::NetworkPlan& plan,
+                                  const graph::LabelledImages& images, std::int64_t count) const {
+  const graph::QualityMetric& metric = *options_.metric;
+  std::unique_ptr<graph::NetworkPlan> exact_plan;
+  if (metric.needs_exact()) {
+    FORETUNE_TRY(exact_plan,
+                 graph::NetworkPlan::create(task_->network, executor_, {.images = kJudged}));
+  }
+  Outputs exact(exact_plan != nullptr ? *exact_plan : plan);
   std::vector<float> input(static_cast<std::size_t>(kJudged * task_->image_elements()), 0.0F);
   Outputs outputs(plan);
   const float* const from = input.data();
-  const std::int64_t classes = task_->classes();
-  std::int64_t right = 0;
+  const auto row = static_cast<std::size_t>(task_->classes());
+  const graph::Shape& shape = task_->network.tensor(task_->network.outputs()[0]).shape;
+  const std::vector<double> weights =
+      metric.weights(std::span(images.labels).first(static_cast<std::size_t>(count)));
+  double quality = 0;
   for (std::int64_t first = 0; first < count; first += kJudged) {
     const std::int64_t now = std::min(kJudged, count - first);
     task_->read_images(images, first, now, input);
     FORETUNE_TRY_STATUS(plan.run({&from, 1}, outputs.pointers));
-    for (std::int64_t i = 0; i < now; ++i) {
-      const float* const numbers = outputs.arrays[0].data() + i * classes;
-      const auto found = std::max_element(numbers, numbers + classes) - numbers;
-      right += found == images.labels[static_cast<std::size_t>(first + i)] ? 1 : 0;
+    if (exact_plan != nullptr) {
+      FORETUNE_TRY_STATUS(exact_plan->run({&from, 1}, exact.pointers));
+    }
+    for (std::size_t i = 0; i < static_cast<std::size_t>(now); ++i) {
+      const std::size_t image = static_cast<std::size_t>(first) + i;
+      const double score =
+          metric.score({.outputs = std::span<const float>(outputs.arrays[0]).subspan(i * row, row),
+                        .exact = std::span<const float>(exact.arrays[0]).subspan(i * row, row),
+                        .label = images.labels[image],
+                        .shape = shape});
+      quality += weights[image] * score;
     }
   }
-  return 100.0 * static_cast<double>(right) / static_cast<double>(count);
+  return quality / static_cast<double>(count);
 }
 
 }  // namespace foretune::network_cpu

@@ -10,6 +10,7 @@
 
 #include "foretune/base/result.h"
 #include "foretune/family/family.h"
+#include "foretune/graph/quality.h"
 #include "foretune/graph/run/plan.h"
 #include "foretune/graph/task.h"
 #include "foretune/problem/problem.h"
@@ -24,8 +25,9 @@ class NetworkData final : public ProblemData {
     std::int64_t images = 1;         // of a call
     std::int64_t tuning_images = 0;  // that judge a config; 0: all of the task
     std::int64_t calibration_images = 512;
+    const graph::QualityMetric* metric = &graph::accuracy_quality();
   };
-  // Errors: as NetworkPlan::create().
+  // Errors: as NetworkPlan::create(); kUnsupported for outputs that the metric cannot judge.
   static Result<std::unique_ptr<NetworkData>> create(std::shared_ptr<const graph::Task> task,
                                                      std::shared_ptr<graph::Executor> executor,
                                                      const Options& options);
@@ -46,9 +48,9 @@ class NetworkData final : public ProblemData {
   // Says which config the next verify() judges.
   void expect_exact(bool is_exact) { is_exact_ = is_exact; }
 
-  // Returns the share of images whose largest output is that of their label, in percent; of the
-  // tuning images those that the options name, or the first `count`. Errors: as
-  // NetworkPlan::create() and run(); kUnsupported for a task without images for testing.
+  // Returns the quality by the metric, of an accuracy in percent; of the tuning images those that
+  // the options name, or the first `count`. Errors: as NetworkPlan::create() and run();
+  // kUnsupported for a task without images for testing.
   Result<double> quality(const graph::Variants& variants, Judges judges,
                          std::int64_t count = 0) const;
 
@@ -56,8 +58,8 @@ class NetworkData final : public ProblemData {
   NetworkData(std::shared_ptr<const graph::Task> task, std::shared_ptr<graph::Executor> executor,
               const Options& options);
   Status prepare();
-  Result<double> accuracy(const graph::NetworkPlan& plan, const graph::LabelledImages& images,
-                          std::int64_t count) const;
+  Result<double> judge(const graph::NetworkPlan& plan, const graph::LabelledImages& images,
+                       std::int64_t count) const;
 
   std::shared_ptr<const graph::Task> task_;
   std::shared_ptr<graph::Executor> executor_;

@@ -1,9 +1,11 @@
-// Checks that a page is well-formed, for the tests of this module.
+// Checks pages, for the tests of this module.
 #pragma once
 
 #include <algorithm>
+#include <cstddef>
 #include <set>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace foretune {
@@ -62,6 +64,15 @@ inline std::string html_defect(const std::string& html) {
     }
   }
   return open.empty() ? "" : "never closed: " + open.back();
+}
+
+// Returns how often the part occurs.
+inline std::size_t count_of(const std::string& text, std::string_view part) {
+  std::size_t count = 0;
+  for (std::size_t at = text.find(part); at != std::string::npos; at = text.find(part, at + 1)) {
+    ++count;
+  }
+  return count;
 }
 
 }  // namespace foretune

@@ -1,0 +1,380 @@
+#include "foretune/report/internal/approx_plots.h"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <set>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "foretune/base/text.h"
+#include "foretune/formats/svg.h"
+#include "foretune/report/internal/drawing.h"
+#include "foretune/report/internal/figure_text.h"
+#include "foretune/report/internal/plots.h"
+
+namespace foretune::report_internal {
+namespace {
+
+using approx::ApproxConfig;
+using approx::ApproxResult;
+using Place = std::pair<double, double>;
+
+constexpr Panel kApproxPanel{.left = 62, .top = 12, .right = 468, .bottom = 284};
+constexpr int kTicks = 6;
+// Losses beyond so many times the largest budget are drawn at the edge.
+constexpr double kShownLosses = 2;
+
+// A little wider than the values, which are finite.
+Range padded(double low, double high) {
+  const double margin = 0.05 * std::max(high - low, 1e-9);
+  return {low - margin, high + margin};
+}
+
+double largest_budget(const ApproxReport& report) {
+  return report.budgets.empty() ? 1
+                                : *std::max_element(report.budgets.begin(), report.budgets.end());
+}
+
+std::string times_faster(double speedup) { return concat(fixed(speedup, 2), "\u00d7"); }
+
+std::string title_of(const ApproxConfig& each, std::string_view unit) {
+  std::string out = concat(times_faster(each.speedup), ", ", time_text(each.time_ns),
+                           "\nloss on tuning images ", number_text(each.tune_loss, 2), " ", unit,
+                           ", at most ", number_text(each.loss_high, 2));
+  if (std::isfinite(each.test_loss)) {
+    out += concat("\nloss on test images ", number_text(each.test_loss, 2), " ", unit);
+  }
+  return each.text.empty() ? out : concat(out, "\n", each.text);
+}
+
+void draw_exact(Svg& svg, const Place& at, std::string_view title) {
+  constexpr double kRadius = 6.5;
+  const auto& [x, y] = at;
+  svg.polygon({{x, y - kRadius}, {x + kRadius, y}, {x, y + kRadius}, {x - kRadius, y}}, "mark c3",
+              title);
+}
+
+// Values of two kinds in one unit, with the line on which both are equal.
+struct Pair {
+  double x = 0;
+  double y = 0;
+  double y_high = kNotANumber;  // a line from y up to it, where there is one
+  std::string title;
+};
+
+std::string pair_plot(const std::vector<Pair>& pairs, std::string_view label,
+                      std::string_view x_name, std::string_view y_name, std::string_view style) {
+  if (pairs.empty()) {
+    return {};
+  }
+  Range seen{pairs[0].x, pairs[0].x};
+  for (const Pair& pair : pairs) {
+    for (const double value : {pair.x, pair.y, pair.y_high}) {
+      if (std::isfinite(value)) {
+        seen = {std::min(seen.low, value), std::max(seen.high, value)};
+      }
+    }
+  }
+  const Range range = padded(seen.low, seen.high);
+  const Axis x = kApproxPanel.horizontal(range, false);
+  const Axis y = kApproxPanel.vertical(range, false);
+  Svg svg(kPlotWidth, kPlotHeight, label);
+  const std::vector<Tick> ticks = formats::linear_ticks(range, kTicks);
+  formats::draw_frame(svg, kApproxPanel, x, y, ticks, ticks, x_name, y_name);
+  svg.line(x.at(range.low), y.at(range.low), x.at(range.high), y.at(range.high), "diagonal");
+  for (const Pair& pair : pairs) {
+    if (std::isfinite(pair.y_high)) {
+      svg.line(x.at(pair.x), y.at(pair.x), x.at(pair.x), y.at(pair.y_high), "axis");
+    }
+  }
+  const double radius = style.starts_with("mark") ? 4.6 : 3.2;
+  for (const Pair& pair : pairs) {
+    svg.circle(x.at(pair.x), y.at(pair.y), radius, style, pair.title);
+  }
+  return svg.finish();
+}
+
+// The networks that the models recommended.
+std::vector<const ApproxConfig*> recommended(const ApproxResult& result) {
+  std::vector<const ApproxConfig*> out;
+  for (const ApproxConfig& each : result.networks) {
+    if (each.predicted_ns > 0) {
+      out.push_back(&each);
+    }
+  }
+  return out;
+}
+
+class LossBySpeedup {
+ public:
+  explicit LossBySpeedup(const ApproxReport& report)
+      : report_(report),
+        result_(report.result),
+        x_(speedups()),
+        y_(losses()),
+        x_axis_(kApproxPanel.horizontal(x_, false)),
+        y_axis_(kApproxPanel.vertical(y_, false)) {
+    for (const double budget : report.budgets) {
+      if (const auto best = fastest_within(result_, budget)) {
+        best_.insert(*best);
+      }
+    }
+  }
+
+  std::string draw() {
+    const double most = y_axis_.at(largest_budget(report_));
+    svg_.rect(kApproxPanel.left, kApproxPanel.top, kApproxPanel.right - kApproxPanel.left,
+              most - kApproxPanel.top, "forbidden", {});
+    formats::draw_frame(svg_, kApproxPanel, x_axis_, y_axis_,
+                        formats::linear_ticks(x_, kTicks, "\u00d7"),
+                        formats::linear_ticks(y_, kTicks), "speed-up over the exact network",
+                        concat("loss on tuning images, ", report_.unit));
+    for (const double budget : report_.budgets) {
+      const double y = y_axis_.at(budget);
+      svg_.line(kApproxPanel.left, y, kApproxPanel.right, y,
+                budget == largest_budget(report_) ? "limit" : "limit loose");
+    }
+    draw_measured();
+    draw_chosen();
+    const Place exact{x_axis_.at(1), y_axis_.at(0)};
+    draw_exact(svg_, exact, concat("exact network: ", time_text(result_.exact.time_ns)));
+    for (const double budget : report_.budgets) {
+      svg_.text(kApproxPanel.left + 6, y_axis_.at(budget) - 4, Anchor::kStart, "note tag",
+                concat("budget ", budget));
+    }
+    return svg_.finish();
+  }
+
+ private:
+  [[nodiscard]] Range speedups() const {
+    Range seen{1, 1.1};
+    for (const auto* networks : {&result_.networks, &result_.chosen}) {
+      for (const ApproxConfig& each : *networks) {
+        seen = {std::min(seen.low, each.speedup), std::max(seen.high, each.speedup)};
+      }
+    }
+    return padded(seen.low, seen.high);
+  }
+
+  [[nodiscard]] Range losses() const {
+    const double budget = largest_budget(report_);
+    Range seen{0, 1.1 * budget};
+    for (const ApproxConfig& each : result_.networks) {
+      seen = {std::min(seen.low, each.tune_loss), std::max(seen.high, each.tune_loss)};
+    }
+    return padded(seen.low, std::min(seen.high, kShownLosses * std::max(budget, 0.5)));
+  }
+
+  // Those that keep no budget first, and so below. Chosen ones are drawn by their final times.
+  void draw_measured() {
+    std::set<Config> chosen;
+    for (const ApproxConfig& each : result_.chosen) {
+      chosen.insert(each.config);
+    }
+    for (const bool keeps : {false, true}) {
+      for (const ApproxConfig& each : result_.networks) {
+        if (std::isfinite(each.budget) == keeps && !chosen.contains(each.config)) {
+          svg_.circle(x_axis_.at(each.speedup), y_axis_.at(each.tune_loss), keeps ? 3.2 : 2.6,
+                      keeps ? "trial met" : "trial missed", title_of(each, report_.unit));
+        }
+      }
+    }
+  }
+
+  void draw_chosen() {
+    for (const ApproxConfig& each : result_.chosen) {
+      const double x = x_axis_.at(each.speedup);
+      svg_.line(x, y_axis_.at(each.tune_loss), x, y_axis_.at(each.loss_high), "axis");
+    }
+    for (const bool is_best : {false, true}) {
+      for (std::size_t i = 0; i < result_.chosen.size(); ++i) {
+        const ApproxConfig& each = result_.chosen[i];
+        if (best_.contains(i) == is_best) {
+          svg_.circle(x_axis_.at(each.speedup), y_axis_.at(each.tune_loss), is_best ? 6 : 4.2,
+                      is_best ? "mark c1" : "mark c0", title_of(each, report_.unit));
+        }
+      }
+    }
+  }
+
+  const ApproxReport& report_;
+  const ApproxResult& result_;
+  Range x_;
+  Range y_;
+  Axis x_axis_;
+  Axis y_axis_;
+  Svg svg_{kPlotWidth, kPlotHeight, "Measured networks by speed-up and loss"};
+  std::set<std::size_t> best_;  // of a budget, positions among the chosen
+};
+
+// The colour of a knob: that of its type.
+struct TypeColour {
+  std::string_view type;
+  std::string_view style;
+};
+constexpr std::array kTypeColours{TypeColour{"f32", "mark c0"}, TypeColour{"f16", "mark c4"},
+                                  TypeColour{"bf16", "mark c1"}, TypeColour{"i8", "mark c2"}};
+
+std::string_view style_of(std::string_view knob) {
+  for (const TypeColour& each : kTypeColours) {
+    if (knob.substr(0, knob.find('+')) == each.type) {
+      return each.style;
+    }
+  }
+  return "mark c6";
+}
+
+// A small picture beside its meaning.
+template <class Draw>
+std::string legend_entry(std::string_view meaning, const Draw& draw) {
+  Svg svg(20, 14, {});
+  draw(svg);
+  return concat("<span>", svg.finish(), formats::html_escaped(meaning), "</span> ");
+}
+
+std::string legend_dot(std::string_view meaning, std::string_view style, double radius) {
+  return legend_entry(meaning, [&](Svg& svg) { svg.circle(10, 7, radius, style, {}); });
+}
+
+}  // namespace
+
+std::optional<std::size_t> fastest_within(const ApproxResult& result, double budget) {
+  std::optional<std::size_t> best;
+  for (std::size_t i = 0; i < result.chosen.size(); ++i) {
+    const ApproxConfig& each = result.chosen[i];
+    if (each.budget <= budget && (!best || each.speedup > result.chosen[*best].speedup)) {
+      best = i;
+    }
+  }
+  return best;
+}
+
+std::string loss_by_speedup_plot(const ApproxReport& report) {
+  return LossBySpeedup(report).draw();
+}
+
+std::string loss_by_speedup_legend(const ApproxReport& report) {
+  std::string out = "<p class=\"legend\">";
+  if (!report.result.chosen.empty()) {
+    out += legend_dot("fastest within a budget", "mark c1", 6);
+    out += legend_entry("chosen, and up to where its loss may reach", [](Svg& svg) {
+      svg.line(10, 0, 10, 10, "axis");
+      svg.circle(10, 9, 4.2, "mark c0", {});
+    });
+  }
+  out += legend_dot("measured, keeps a budget", "trial met", 3.2);
+  out += legend_dot("measured, keeps none", "trial missed", 2.6);
+  out += legend_entry("exact network", [](Svg& svg) { draw_exact(svg, {10, 7}, {}); });
+  return out + "</p>\n";
+}
+
+std::string predicted_loss_plot(const ApproxReport& report) {
+  std::vector<Pair> pairs;
+  for (const ApproxConfig* each : recommended(report.result)) {
+    pairs.push_back({.x = each->tune_loss,
+                     .y = each->predicted_loss,
+                     .title = concat("measured ", number_text(each->tune_loss, 2), ", predicted ",
+                                     number_text(each->predicted_loss, 2), " ", report.unit)});
+  }
+  return pair_plot(pairs, "Predicted and measured losses", concat("measured loss, ", report.unit),
+                   concat("predicted loss, ", report.unit), "trial met");
+}
+
+std::string predicted_time_plot(const ApproxReport& report) {
+  const std::vector<const ApproxConfig*> networks = recommended(report.result);
+  double most = 0;
+  for (const ApproxConfig* each : networks) {
+    most = std::max(most, each->time_ns);
+  }
+  const bool in_ms = most >= 1e6;
+  const double unit = in_ms ? 1e6 : 1e3;
+  std::vector<Pair> pairs;
+  for (const ApproxConfig* each : networks) {
+    pairs.push_back({.x = each->time_ns / unit,
+                     .y = each->predicted_ns / unit,
+                     .title = concat("measured ", time_text(each->time_ns), ", predicted ",
+                                     time_text(each->predicted_ns))});
+  }
+  return pair_plot(pairs, "Predicted and measured times",
+                   in_ms ? "measured time, ms" : "measured time, us",
+                   in_ms ? "predicted time, ms" : "predicted time, us", "trial met");
+}
+
+std::string test_loss_plot(const ApproxReport& report) {
+  std::vector<Pair> pairs;
+  for (const ApproxConfig& each : report.result.chosen) {
+    if (std::isfinite(each.test_loss)) {
+      pairs.push_back({.x = each.tune_loss,
+                       .y = each.test_loss,
+                       .y_high = each.loss_high,
+                       .title = title_of(each, report.unit)});
+    }
+  }
+  return pair_plot(pairs, "Losses on tuning and test images",
+                   concat("loss on tuning images, ", report.unit),
+                   concat("loss on test images, ", report.unit), "mark c0");
+}
+
+std::string sensitivity_plot(const ApproxReport& report) {
+  Range saved{0, 1e-3};
+  Range losses{0, 1e-3};
+  struct Mark {
+    Place at;
+    std::string_view style;
+    std::string title;
+  };
+  std::vector<Mark> marks;
+  for (const approx::LayerSensitivity& layer : report.result.layers) {
+    for (std::size_t k = 1; k < layer.knobs.size(); ++k) {
+      const approx::KnobSensitivity& knob = layer.knobs[k];
+      const double share = 100 * (layer.knobs[0].ns - knob.ns) / report.result.exact.time_ns;
+      if (!std::isfinite(share)) {
+        continue;
+      }
+      saved = {std::min(saved.low, share), std::max(saved.high, share)};
+      losses = {std::min(losses.low, knob.loss), std::max(losses.high, knob.loss)};
+      marks.push_back(
+          {{share, knob.loss},
+           style_of(knob.knob),
+           concat(layer.layer, "=", knob.knob, "\nloss ", number_text(knob.loss, 2), " ",
+                  report.unit, ", ", time_text(layer.knobs[0].ns), " to ", time_text(knob.ns))});
+    }
+  }
+  if (marks.empty()) {
+    return {};
+  }
+  // A knob that ruins the network must not hide the others.
+  losses.high = std::min(losses.high, 3 * kShownLosses * std::max(largest_budget(report), 0.5));
+  const Range x_range = padded(saved.low, saved.high);
+  const Range y_range = padded(losses.low, losses.high);
+  const Axis x = kApproxPanel.horizontal(x_range, false);
+  const Axis y = kApproxPanel.vertical(y_range, false);
+  Svg svg(kPlotWidth, kPlotHeight, "Knobs of single layers by time saved and loss");
+  formats::draw_frame(svg, kApproxPanel, x, y, formats::linear_ticks(x_range, kTicks, " %"),
+                      formats::linear_ticks(y_range, kTicks), "time saved, of the whole network's",
+                      concat("loss, ", report.unit));
+  for (const Mark& mark : marks) {
+    svg.circle(x.at(mark.at.first), y.at(mark.at.second), 4, mark.style, mark.title);
+  }
+  return svg.finish();
+}
+
+std::string sensitivity_legend(const ApproxReport& report) {
+  std::set<std::string_view> styles;
+  for (const approx::LayerSensitivity& layer : report.result.layers) {
+    for (std::size_t k = 1; k < layer.knobs.size(); ++k) {
+      styles.insert(style_of(layer.knobs[k].knob));
+    }
+  }
+  std::string out = "<p class=\"legend\">";
+  for (const TypeColour& each : kTypeColours) {
+    if (styles.contains(each.style)) {
+      out += legend_dot(each.type, each.style, 4);
+    }
+  }
+  return out + "</p>\n";
+}
+
+}  // namespace foretune::report_internal
