@@ -6,19 +6,12 @@
 #include <vector>
 
 #include "foretune/base/text.h"
+#include "foretune/workflow/trainer_program.h"
 
 namespace foretune::workflow {
 namespace {
 
 constexpr std::string_view kProgram = "foretune-train-network";
-
-// Returns the path of the trainer beside our own program, as installed or as built.
-std::filesystem::path trainer_beside(const std::string& own_path) {
-  const std::filesystem::path folder = std::filesystem::path(own_path).parent_path();
-  const std::filesystem::path beside = folder / kProgram;
-  const std::filesystem::path built = folder.parent_path() / "train_network" / kProgram;
-  return !std::filesystem::exists(beside) && std::filesystem::exists(built) ? built : beside;
-}
 
 Result<std::vector<std::uint32_t>> widths_of(const std::string& text) {
   constexpr std::uint64_t kWidest = 4096;
@@ -124,7 +117,7 @@ Result<NetworkOptions> NetworkArguments::options(const Invocation& invocation) c
   NetworkOptions out;
   FORETUNE_TRY(out.hidden_dims, widths_of(hidden_dims));
   const auto small = [](std::int64_t value) { return static_cast<std::uint32_t>(value); };
-  out.program = trainer.empty() ? trainer_beside(invocation.worker_command.front())
+  out.program = trainer.empty() ? trainer_program(kProgram, invocation.worker_command.front())
                                 : std::filesystem::path(trainer);
   out.batch_size = small(batch_size.value_or(0));
   out.num_epochs = small(num_epochs);

@@ -48,7 +48,7 @@ std::span<const Subcommand> subcommands() {
                  "measures them within the budget. Then times the best against each other and "
                  "against the family's default.",
                  "foretune tune --m 128 --n 1536 --k 7168 --budget 60s", false, &prepare_tune},
-      Subcommand{"approx", "find networks as fast as a loss of accuracy allows",
+      Subcommand{"approx", "find networks as fast as a loss of quality allows",
                  "Times and judges every way in which each layer may compute less, learns how "
                  "quality and time add up, and measures the networks that this recommends for each "
                  "budget. The tuning images choose; the test images only report.",
@@ -111,6 +111,13 @@ std::span<const Subcommand> subcommands() {
           "foretune env-search --dataset mm64_256_16_test25 --size 5 --eval-time 2 "
           "--output results",
           false, &prepare_env_search},
+      Subcommand{
+          "train-policy", "learn to schedule loop nests without searching",
+          "Plays episodes on loop nests by a policy, measures every schedule that it passes "
+          "through, and learns from the speeds. The model proposes schedules of nests that it has "
+          "never seen: to predict, to tune --strategy policy and to env-search --methods looptune.",
+          "foretune train-policy --model policy.ftm --output run --seconds 600", false,
+          &prepare_train_policy},
       Subcommand{"env-generate", "write lists of loop nests over ranges of sizes",
                  "Writes benchmarks for env and env-search: products or convolutions of all sizes "
                  "in the given ranges, if wanted with a part set aside for tests. --list shows the "

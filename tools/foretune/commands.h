@@ -27,6 +27,7 @@ std::function<int(const Invocation&)> prepare_merge(OptionList& list);
 std::function<int(const Invocation&)> prepare_env(OptionList& list);
 std::function<int(const Invocation&)> prepare_env_generate(OptionList& list);
 std::function<int(const Invocation&)> prepare_env_search(OptionList& list);
+std::function<int(const Invocation&)> prepare_train_policy(OptionList& list);
 std::function<int(const Invocation&)> prepare_doctor(OptionList& list);
 std::function<int(const Invocation&)> prepare_completion(OptionList& list);
 std::function<int(const Invocation&)> prepare_reference(OptionList& list);
