@@ -292,11 +292,11 @@ class TuneOptions(RunOptions, total=False):
     """time (s, m, h) or number of measurements per problem (default: 60s)"""
     strategy: Literal[
         "exhaustive", "random", "stratified", "model", "local", "de", "evolution", "annealing",
-        "greedy", "beam-bfs", "beam-dfs", "mcts", "guided"]
+        "greedy", "beam-bfs", "beam-dfs", "mcts", "guided", "policy"]
     """search strategy (default: local; model with ``model``)"""
     model: str | os.PathLike[str]
     """measure first what this model ranks best; with ``strategy`` guided, start from its
-    predictions"""
+    predictions; a policy proposes configs, to itself, to a beam or to guided"""
     lookahead: int
     """number of changes that one step of the search may make (default: 1)"""
     width: int

@@ -36,9 +36,8 @@ if TYPE_CHECKING:
 
 __all__ = [
     "Best", "CacheInfo", "Computation", "Found", "Kernel", "LoopNestEnv", "Observation", "Operand",
-    "Taken",
-    "Variable", "canonical", "compile", "instruction_sets", "legal", "measure_peak",
-    "observations", "search", "textbook_schedules", "to_c", "tree", "why_not",
+    "Policy", "Taken", "Variable", "canonical", "compile", "instruction_sets", "legal", "measure_peak",
+    "observations", "schedule", "search", "textbook_schedules", "to_c", "tree", "why_not",
 ]
 
 
@@ -480,3 +479,7 @@ def __getattr__(name: str) -> Any:
                           for each in ("Best", "CacheInfo", "LoopNestEnv", "Taken")})
         return globals()[name]
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+# At the end, since it takes its helpers from here.
+from ._loop_policy import Policy, schedule  # noqa: E402

@@ -9,6 +9,7 @@ import signal
 import subprocess
 import sys
 import threading
+from pathlib import Path
 
 import foretune
 import numpy as np
@@ -314,3 +315,37 @@ def test_a_search_says_what_is_wrong() -> None:
         loops.search("mm m=8 n=8 k=8", actions="all")
     with pytest.raises(foretune.InvalidArgumentError):
         loops.search("mm m=8 n=8 k=8", measurements=-1)
+
+
+def avx512_policy() -> Path:
+    return Path(loops.__file__).parent / "models/loop-nest-avx512.ftm"
+
+
+def test_policy_schedules_are_legal_and_repeat():
+    policy = loops.Policy(avx512_policy())
+    for text in ("mm m=192 n=96 k=64", "conv b=1 c=16 h=14 w=14 o=24 r=3 s=3 pad=1",
+                 "reduce r=100 c=300", "map r=64 c=100 chain=bias_relu"):
+        for isa in ("avx2", "avx512"):
+            schedules = policy.schedules(text, 6, isa=isa)
+            assert 1 <= len(schedules) <= 6 and len(set(schedules)) == len(schedules)
+            assert all(loops.why_not(text, each, isa) is None for each in schedules)
+            assert schedules == policy.schedules(text, 6, isa=isa)
+
+
+def test_a_file_that_is_no_policy_is_refused():
+    with pytest.raises(foretune.MismatchError, match="not a policy"):
+        loops.Policy(Path(loops.__file__).parent / "models/triton-sm_90.ftm")
+    with pytest.raises(foretune.Error, match="absent.ftm"):
+        loops.Policy("absent.ftm")
+
+
+@pytest.mark.skipif(not loops.instruction_sets(), reason="nothing can be compiled here")
+def test_schedule_by_a_policy_is_faster_than_the_plain_nest():
+    policy = loops.Policy(avx512_policy())
+    product = loops.Computation("mm m=128 n=240 k=112")
+    schedule = loops.schedule(product, policy=policy, measurements=6)
+    plain = loops.compile(product).time()
+    assert loops.compile(product, schedule).time() < plain
+    a, b = (np.ones(operand.shape, np.float32) for operand in product.inputs)
+    assert (loops.compile(product, schedule)(a, b) == a @ b).all()
+    assert loops.legal(product, loops.schedule(product, policy=policy))
