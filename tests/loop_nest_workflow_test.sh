@@ -81,3 +81,21 @@ test "$(wc -l <err.txt)" -eq 1
 expect 2 "$foretune" tune $problem "${family[@]}" --family-option actions=jump --budget 10
 expect 2 "$foretune" tune $problem "${family[@]}" --strategy local --width 3 --budget 10
 test "$(wc -l <err.txt)" -eq 1
+
+# A learned policy: without measuring, with a few measurements, and in front of a search.
+policy="$source_dir/python/foretune/models/loop-nest-avx512.ftm"
+expect 0 "$foretune" predict --model "$policy" nest_mm m=100 n=60 k=40
+expect 0 "$foretune" predict --model "$policy" nest_conv c=8 h=12 w=12 o=16 r=3 s=3 pad=1
+expect 0 "$foretune" tune $problem "${family[@]}" --family-option defaults=start \
+  --model "$policy" --budget 10 --rounds 2
+for strategy in guided beam-bfs; do
+  expect 0 "$foretune" tune $problem "${family[@]}" --family-option defaults=start \
+    --strategy "$strategy" --model "$policy" --budget 20 --rounds 2
+done
+expect 0 "$foretune" env-search --dataset "mm m=64 n=48 k=32" --methods base,looptune \
+  --policy "$policy" --measurements 6
+grep -q "^looptune" out.txt
+expect 2 "$foretune" env-search --dataset "mm m=64 n=48 k=32" --methods looptune --measurements 6
+test "$(wc -l <err.txt)" -eq 1
+expect 3 "$foretune" tune $problem "${family[@]}" --strategy policy --model nests.ftm --budget 6
+grep -q "takes a model of kind policy" err.txt
