@@ -294,9 +294,13 @@ class Trainer {
 
   void keep_times() {
     for (std::size_t task = 0; task < tasks_.size(); ++task) {
+      const std::vector<loop::gym::ScoredNest> evaluated = tasks_[task]->take_evaluated();
+      if (evaluated.empty()) {
+        continue;
+      }
       const auto space =
           loop::ScheduleSpace::of_loops(tasks_[task]->computation(), tasks_[task]->unit());
-      for (const loop::gym::ScoredNest& scored : tasks_[task]->take_evaluated()) {
+      for (const loop::gym::ScoredNest& scored : evaluated) {
         rows_->add(task, problems_[task], space->config({.nest = scored.nest, .cursor = 0}),
                    scored.log_share);
       }

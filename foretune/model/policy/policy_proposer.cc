@@ -1,5 +1,7 @@
 #include <algorithm>
+#include <array>
 #include <cmath>
+#include <numeric>
 #include <unordered_set>
 #include <utility>
 
@@ -67,9 +69,7 @@ class PolicyProposer final : public ConfigProposer {
   [[nodiscard]] std::vector<Config> best_of(std::vector<Config> configs, std::size_t count) const {
     const std::vector<double> scores = scores_of(configs);
     std::vector<std::size_t> order(configs.size());
-    for (std::size_t i = 0; i < order.size(); ++i) {
-      order[i] = i;
-    }
+    std::iota(order.begin(), order.end(), std::size_t{0});
     std::stable_sort(order.begin(), order.end(),
                      [&](std::size_t a, std::size_t b) { return scores[a] < scores[b]; });
     std::vector<Config> out;
@@ -131,18 +131,17 @@ std::size_t PolicyWalker::choose(Rng* rng) const {
   if (rng == nullptr) {
     return best;
   }
-  const auto weight = [&](std::size_t i) {
-    return mask_[i] == 0
-               ? 0
-               : std::exp(static_cast<double>(scores_[i] - scores_[best]) / body_.temperature);
-  };
+  std::array<double, LoopActions::kCount> weights{};
   double sum = 0;
   for (std::size_t i = 0; i < scores_.size(); ++i) {
-    sum += weight(i);
+    if (mask_[i] != 0) {
+      weights[i] = std::exp(static_cast<double>(scores_[i] - scores_[best]) / body_.temperature);
+      sum += weights[i];
+    }
   }
   double left = rng->uniform() * sum;
   for (std::size_t i = 0; i < scores_.size(); ++i) {
-    left -= weight(i);
+    left -= weights[i];
     if (left < 0) {
       return i;
     }
