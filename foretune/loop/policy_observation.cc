@@ -141,6 +141,10 @@ void PolicyObserver::write_plan(const Nest& nest, const Lowered& lowered, std::s
   }
 }
 
+void PolicyObserver::set_steps_left(double steps_left, std::span<float> whole) {
+  whole[kStepsLeft] = static_cast<float>(steps_left);
+}
+
 bool PolicyObserver::observe(const Nest& nest, double steps_left, std::span<float> loops,
                              std::span<float> whole) const {
   FORETUNE_DCHECK(loops.size() == kLoopRows * kLoopRow && whole.size() == kWholeColumns);
@@ -164,7 +168,7 @@ bool PolicyObserver::observe(const Nest& nest, double steps_left, std::span<floa
   whole[kRegisters] = static_cast<float>(unit_.registers) / 32;
   whole[kL1] = kLogUnit * static_cast<float>(log2_l1_);
   whole[kL2] = kLogUnit * static_cast<float>(log2_l2_);
-  whole[kStepsLeft] = static_cast<float>(steps_left);
+  set_steps_left(steps_left, whole);
   whole[kLoops] = static_cast<float>(nest.loops.size()) / 8;
   for (const Loop& loop : nest.loops) {
     whole[kHasVector] += loop.mark == Mark::kVector ? 1.0F : 0.0F;

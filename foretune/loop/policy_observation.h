@@ -33,6 +33,7 @@ class PolicyObserver {
   // Columns are part of trained policies: never reorder, add at the end.
   static constexpr std::size_t kLoopColumns = kLoopFeatureColumns + 15;
   static constexpr std::size_t kWholeColumns = 30;
+  static constexpr std::size_t kLoopFloats = LoopActions::kLevels * kLoopColumns;
 
   PolicyObserver(const Computation& computation, const VectorUnit& unit,
                  const PolicyMachine& machine);
@@ -43,6 +44,9 @@ class PolicyObserver {
   // the columns of the plan are 0.
   bool observe(const Nest& nest, double steps_left, std::span<float> loops,
                std::span<float> whole) const;
+
+  // Changes `steps_left` of a row that observe() wrote.
+  static void set_steps_left(double steps_left, std::span<float> whole);
 
  private:
   void write_plan(const Nest& nest, const Lowered& lowered, std::span<float> loops,

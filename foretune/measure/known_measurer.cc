@@ -36,29 +36,40 @@ void KnownMeasurements::remember(std::size_t row) {
   }
 }
 
-const Dataset::Row* KnownMeasurements::find(const Request& request, const Context& context) const {
+std::optional<Measurement> KnownMeasurements::find(const Request& request,
+                                                   const Context& context) const {
+  const std::lock_guard lock(mutex_);
   const std::optional<std::uint32_t> problem = known_.find_problem(request.problem);
   const std::optional<std::uint32_t> config = known_.find_config(request.config);
   const std::optional<std::uint32_t> measured_in = known_.find_context(context);
   if (!problem || !config || !measured_in) {
-    return nullptr;
+    return std::nullopt;
   }
   const auto found = rows_.find({.problem = *problem, .config = *config, .context = *measured_in});
   if (found == rows_.end()) {
-    return nullptr;
+    return std::nullopt;
   }
   const Dataset::Row& row = known_.rows()[found->second];
   const bool says_too_little =
       row.outcome == Outcome::kCensored && static_cast<double>(row.time_ns) < request.incumbent_ns;
   const bool has_no_incumbent = row.outcome == Outcome::kCensored && request.incumbent_ns <= 0;
-  return says_too_little || has_no_incumbent ? nullptr : &row;
+  return says_too_little || has_no_incumbent
+             ? std::nullopt
+             : std::optional(known_.measurement(static_cast<RowIndex>(found->second)));
 }
 
-Measurement KnownMeasurements::measurement(const Dataset::Row& row) const {
-  return known_.measurement(static_cast<RowIndex>(&row - known_.rows().data()));
+std::size_t KnownMeasurements::size() const {
+  const std::lock_guard lock(mutex_);
+  return rows_.size();
+}
+
+Status KnownMeasurements::status() const {
+  const std::lock_guard lock(mutex_);
+  return status_;
 }
 
 void KnownMeasurements::keep(const Measurement& measured) {
+  const std::lock_guard lock(mutex_);
   if (status_) {
     status_ = journal_->append(measured);
   }
@@ -74,9 +85,9 @@ Measurement KnownMeasurer::measure(const Request& request) {
   if (!request.evaluate.empty()) {
     return inner_->measure(request);
   }
-  if (const Dataset::Row* const row = known_->find(request, context())) {
+  if (std::optional<Measurement> known = known_->find(request, context())) {
     ++hits_;
-    return known_->measurement(*row);
+    return *std::move(known);
   }
   Measurement measured = inner_->measure(request);
   // A worker that could not be started says nothing about the config.

@@ -8,13 +8,15 @@
 // Comparisons and later stages always go to the inner measurer, and are not stored. A config that
 // was stopped early is measured again when its known bound does not decide whether it is slower
 // than the current best.
-// Thread safety: one thread for a file and all its measurers. One process at a time may have the
-// file open. Cost: a known answer takes about a microsecond.
+// Thread safety: any number of threads may share the data set; a measurer belongs to one. One
+// process at a time may have the file open. Cost: a known answer takes about a microsecond.
 #pragma once
 
 #include <cstdint>
 #include <filesystem>
 #include <memory>
+#include <mutex>
+#include <optional>
 #include <span>
 #include <unordered_map>
 #include <vector>
@@ -34,17 +36,17 @@ class KnownMeasurements {
   static Result<std::shared_ptr<KnownMeasurements>> open(const std::filesystem::path& path,
                                                          const DatasetHeader& header);
 
-  // Returns the row that answers the request in that context; nullptr when no row does, or when it
-  // does not suffice.
-  [[nodiscard]] const Dataset::Row* find(const Request& request, const Context& context) const;
-  [[nodiscard]] Measurement measurement(const Dataset::Row& row) const;
+  // Returns what answers the request in that context; nothing when no row does, or when it does not
+  // suffice.
+  [[nodiscard]] std::optional<Measurement> find(const Request& request,
+                                                const Context& context) const;
   void keep(const Measurement& measured);
   [[nodiscard]] ProblemType problem_type() const { return known_.header().problem_type; }
   // Returns the number of rows of measurements, of all contexts.
-  [[nodiscard]] std::size_t size() const { return rows_.size(); }
+  [[nodiscard]] std::size_t size() const;
   // Returns the error that kept a measurement from being stored, if any. This process knows the
   // measurement nevertheless.
-  [[nodiscard]] const Status& status() const { return status_; }
+  [[nodiscard]] Status status() const;
 
  private:
   struct Key {
@@ -60,6 +62,7 @@ class KnownMeasurements {
   KnownMeasurements(Dataset known, std::unique_ptr<JournalWriter> journal);
   void remember(std::size_t row);
 
+  mutable std::mutex mutex_;  // of all below
   Dataset known_;
   std::unique_ptr<JournalWriter> journal_;
   std::unordered_map<Key, std::size_t, KeyHash> rows_;
@@ -80,7 +83,7 @@ class KnownMeasurer final : public Measurer {
   // Count the answers that were known, and the measurements that were made and stored.
   [[nodiscard]] std::uint64_t hits() const { return hits_; }
   [[nodiscard]] std::uint64_t misses() const { return misses_; }
-  [[nodiscard]] const Status& status() const { return known_->status(); }
+  [[nodiscard]] Status status() const { return known_->status(); }
 
  private:
   std::unique_ptr<Measurer> inner_;

@@ -5,6 +5,7 @@
 #include <optional>
 #include <string>
 #include <utility>
+#include <variant>
 #include <vector>
 
 #include "foretune/base/file.h"
@@ -14,7 +15,9 @@
 #include "foretune/loop/computation_text.h"
 #include "foretune/loop/cursor_actions.h"
 #include "foretune/loop/gym/benchmarks.h"
+#include "foretune/loop/gym/environment.h"
 #include "foretune/loop/gym/measured_evaluator.h"
+#include "foretune/loop/gym/observe.h"
 #include "foretune/loop/machine/c_emitter.h"
 #include "foretune/loop/register_tiles.h"
 #include "foretune/workflow/family_arguments.h"
@@ -32,8 +35,11 @@ using loop::Nest;
 using loop::State;
 using loop::gym::Benchmark;
 using loop::gym::CachedEvaluator;
+using loop::gym::Environment;
 using loop::gym::Evaluated;
+using loop::gym::FloatTensor;
 using loop::gym::MeasuredEvaluator;
+using loop::gym::Observation;
 
 struct EnvArguments {
   std::string computation;
@@ -41,6 +47,7 @@ struct EnvArguments {
   std::string schedule;
   std::string actions;
   std::string c_file;
+  std::string observe;
   std::string isa;
   std::int64_t search = 0;
   void visit(OptionList& list) {
@@ -55,6 +62,10 @@ struct EnvArguments {
     list.add("search", search, "N", "try the textbook's schedules and time the best N").at_least(0);
     list.add("isa", isa, "NAME", "instruction set to compile for").choose({"avx2", "avx512"});
     list.add("c", c_file, "FILE", "write the schedule as a C function");
+    list.add(
+        "observe", observe, "NAME",
+        "print one observation of the schedule and nothing else: loops_tensor, ir, ir_tree_dot, "
+        "ir_graph_dot (for Graphviz), ...");
   }
 };
 
@@ -68,24 +79,31 @@ void print_line(const std::string& what, const Evaluated& evaluated, double peak
   print(concat(what, what.size() < 24 ? std::string(24 - what.size(), ' ') : " ", speed, "\n"));
 }
 
-// Every action with the speed after it and, where it changed anything, the tree; the nest at the
-// end.
-Result<Nest> take_actions(const Computation& computation, const Nest& start,
-                          const std::string& text, CachedEvaluator& evaluator, double peak_gflops) {
-  FORETUNE_TRY(const std::vector<CursorAction> actions, loop::parse_actions(text));
-  State state{.nest = start, .cursor = 0};
-  for (const CursorAction action : actions) {
-    const Nest before = state.nest;
-    FORETUNE_TRY(state, loop::apply(computation, state, action));
-    const std::string name(loop::to_string(action));
-    if (state.nest == before) {
-      print(concat(name, "\n"));
-    } else {
-      print_line(name, evaluator.evaluate(state.nest), peak_gflops);
-      print(concat(loop::tree_text(computation, state.nest), "\n"));
-    }
+std::string text_of(const Observation& observation) {
+  if (const auto* const number = std::get_if<double>(&observation)) {
+    return concat(*number, "\n");
   }
-  return state.nest;
+  if (const auto* const text = std::get_if<std::string>(&observation)) {
+    return text->ends_with('\n') ? *text : concat(*text, "\n");
+  }
+  const FloatTensor& tensor = std::get<FloatTensor>(observation);
+  const std::size_t columns = tensor.shape.back();
+  std::string out;
+  for (std::size_t i = 0; i < tensor.values.size(); ++i) {
+    out += concat(tensor.values[i], (i + 1) % columns == 0 ? "\n" : " ");
+  }
+  return out;
+}
+
+// Prints what an agent sees of a schedule, for other programs to read.
+Status print_observation(const EnvArguments& arguments, const Computation& computation, State state,
+                         CachedEvaluator& evaluator, double peak_gflops) {
+  FORETUNE_TRY(Environment environment,
+               Environment::create(computation, loop::ActionSet(), evaluator, peak_gflops));
+  FORETUNE_TRY_STATUS(environment.reset(std::move(state)));
+  FORETUNE_TRY(const Observation observation, loop::gym::observe(environment, arguments.observe));
+  print(text_of(observation));
+  return {};
 }
 
 Nest search(const Computation& computation, const loop::VectorUnit& unit, std::int64_t count,
@@ -119,6 +137,55 @@ Result<Benchmark> benchmark_of(const EnvArguments& arguments) {
   return std::move(found.front());
 }
 
+Result<std::vector<State>> states_of(const EnvArguments& arguments, const Benchmark& benchmark) {
+  FORETUNE_TRY(const std::vector<CursorAction> actions, loop::parse_actions(arguments.actions));
+  std::vector<State> states = {{.nest = benchmark.start(), .cursor = 0}};
+  for (const CursorAction action : actions) {
+    FORETUNE_TRY(State next, loop::apply(benchmark.computation, states.back(), action));
+    states.push_back(std::move(next));
+  }
+  return states;
+}
+
+// Prints every action with the speed after it and, where it changed anything, the tree.
+Status print_actions(const EnvArguments& arguments, const Benchmark& benchmark,
+                     CachedEvaluator& evaluator, double peak_gflops) {
+  FORETUNE_TRY(const std::vector<CursorAction> actions, loop::parse_actions(arguments.actions));
+  FORETUNE_TRY(const std::vector<State> states, states_of(arguments, benchmark));
+  for (std::size_t i = 0; i < actions.size(); ++i) {
+    const std::string name(loop::to_string(actions[i]));
+    const Nest& nest = states[i + 1].nest;
+    if (nest == states[i].nest) {
+      print(concat(name, "\n"));
+    } else {
+      print_line(name, evaluator.evaluate(nest), peak_gflops);
+      print(concat(loop::tree_text(benchmark.computation, nest), "\n"));
+    }
+  }
+  return {};
+}
+
+// Returns the state that the arguments describe; the benchmark's own where they describe none.
+Result<State> state_of(const EnvArguments& arguments, const Benchmark& benchmark,
+                       const loop::VectorUnit& unit, CachedEvaluator& evaluator) {
+  const Computation& computation = benchmark.computation;
+  if (!arguments.actions.empty()) {
+    FORETUNE_TRY(const std::vector<State> states, states_of(arguments, benchmark));
+    return states.back();
+  }
+  if (!arguments.schedule.empty()) {
+    // Continues from the benchmark's start, so its loops are those of that nest.
+    std::string text = loop::to_text(computation, benchmark.schedule);
+    text += concat(text.empty() ? "" : ", ", arguments.schedule);
+    FORETUNE_TRY(const std::vector<loop::Action> actions, loop::parse_schedule(computation, text));
+    FORETUNE_TRY(Nest nest, loop::apply_all(computation, actions));
+    return State{.nest = std::move(nest), .cursor = 0};
+  }
+  return State{.nest = arguments.search > 0 ? search(computation, unit, arguments.search, evaluator)
+                                            : benchmark.start(),
+               .cursor = 0};
+}
+
 Result<int> show(const EnvArguments& arguments, const Invocation& /*invocation*/) {
   FORETUNE_TRY(const Benchmark benchmark, benchmark_of(arguments));
   const Computation& computation = benchmark.computation;
@@ -137,21 +204,20 @@ Result<int> show(const EnvArguments& arguments, const Invocation& /*invocation*/
                MeasuredEvaluator::create(computation, {.isa = isa}));
   CachedEvaluator evaluator(*measured);
   const double peak_gflops = measure_fma_gflops(0.05);
+  if (!arguments.observe.empty()) {
+    FORETUNE_TRY(State observed, state_of(arguments, benchmark, unit, evaluator));
+    FORETUNE_TRY_STATUS(
+        print_observation(arguments, computation, std::move(observed), evaluator, peak_gflops));
+    return kExitOk;
+  }
   print(concat(computation.name, ": ", fixed(computation.flops() / 1e6, 2), " MFLOP, ",
                to_string(isa), ", peak ", fixed(peak_gflops, 1), " GFLOP/s\n"));
-  Nest nest = benchmark.start();
-  print_line("as it is", evaluator.evaluate(nest), peak_gflops);
+  print_line("as it is", evaluator.evaluate(benchmark.start()), peak_gflops);
   if (!arguments.actions.empty()) {
-    FORETUNE_TRY(nest, take_actions(computation, nest, arguments.actions, evaluator, peak_gflops));
-  } else if (!arguments.schedule.empty()) {
-    // Continues from the benchmark's start, so its loops are those of that nest.
-    std::string text = loop::to_text(computation, benchmark.schedule);
-    text += concat(text.empty() ? "" : ", ", arguments.schedule);
-    FORETUNE_TRY(const std::vector<loop::Action> actions, loop::parse_schedule(computation, text));
-    FORETUNE_TRY(nest, loop::apply_all(computation, actions));
-  } else if (arguments.search > 0) {
-    nest = search(computation, unit, arguments.search, evaluator);
+    FORETUNE_TRY_STATUS(print_actions(arguments, benchmark, evaluator, peak_gflops));
   }
+  FORETUNE_TRY(const State state, state_of(arguments, benchmark, unit, evaluator));
+  const Nest& nest = state.nest;
   const Evaluated scheduled = evaluator.evaluate(nest);
   print_line("scheduled", scheduled, peak_gflops);
   const std::vector<loop::Action> schedule = loop::schedule_of(computation, nest);

@@ -16,6 +16,7 @@
 #include "foretune/base/rng.h"
 #include "foretune/base/text.h"
 #include "foretune/loop/computation_text.h"
+#include "foretune/loop/gym/loop_tool_benchmark.h"
 #include "foretune/problem/nest_problems.h"
 
 namespace foretune::loop::gym {
@@ -267,9 +268,18 @@ class Generator {
   std::vector<Benchmark> out_;
 };
 
-Result<std::vector<Benchmark>> read_file(const std::filesystem::path& path) {
-  FORETUNE_TRY(const std::string text, read_text_file(path.string()));
-  return parse_benchmarks(text, path.string());
+Result<std::vector<Benchmark>> parse_file(std::string_view text,
+                                          const std::filesystem::path& path) {
+  if (!is_loop_tool(text)) {
+    return parse_benchmarks(text, path.string());
+  }
+  Result<Benchmark> benchmark = parse_loop_tool(text, path.stem().string());
+  if (!benchmark) {
+    return fail_because(benchmark.error(), path.string());
+  }
+  std::vector<Benchmark> out;
+  out.push_back(*std::move(benchmark));
+  return out;
 }
 
 Result<std::vector<Benchmark>> read_folder(const std::filesystem::path& path) {
@@ -278,21 +288,24 @@ Result<std::vector<Benchmark>> read_folder(const std::filesystem::path& path) {
   // This is not a range-for, because its increments throw.
   for (std::filesystem::directory_iterator it(path, error), end; !error && it != end;
        it.increment(error)) {
-    if (it->path().extension() == ".txt") {
+    const std::filesystem::path extension = it->path().extension();
+    if (extension == ".txt" || (extension.empty() && it->is_regular_file())) {
       files.push_back(it->path());
     }
   }
   if (error) {
     return fail(ErrorCode::kIo, "cannot list ", path.string(), ": ", error.message());
   }
-  if (files.empty()) {
-    return fail(ErrorCode::kNotFound, path.string(), " has no *.txt with benchmarks");
-  }
   std::sort(files.begin(), files.end());
   std::vector<Benchmark> all;
   std::unordered_set<std::string> names;
   for (const std::filesystem::path& file : files) {
-    FORETUNE_TRY(std::vector<Benchmark> some, read_file(file));
+    FORETUNE_TRY(const std::string text, read_text_file(file.string()));
+    // Files of LoopTune's larger data sets have no extension, and neither has a LICENSE.
+    if (file.extension().empty() && !is_loop_tool(text)) {
+      continue;
+    }
+    FORETUNE_TRY(std::vector<Benchmark> some, parse_file(text, file));
     for (Benchmark& benchmark : some) {
       if (!names.insert(benchmark.name).second) {
         return fail(ErrorCode::kInvalidArgument, file.string(), ": another file of ", path.string(),
@@ -300,6 +313,9 @@ Result<std::vector<Benchmark>> read_folder(const std::filesystem::path& path) {
       }
       all.push_back(std::move(benchmark));
     }
+  }
+  if (all.empty()) {
+    return fail(ErrorCode::kNotFound, path.string(), " has no *.txt with benchmarks");
   }
   return all;
 }
@@ -471,7 +487,8 @@ Result<std::vector<Benchmark>> load_benchmarks(std::string_view name) {
     return read_folder(path);
   }
   if (std::filesystem::exists(path, error)) {
-    return read_file(path);
+    FORETUNE_TRY(const std::string text, read_text_file(path.string()));
+    return parse_file(text, path);
   }
   if (name.find_first_of(" =") != std::string_view::npos) {
     FORETUNE_TRY(loop::Computation computation, loop::parse_computation(name));

@@ -71,8 +71,9 @@ struct DatasetInfo {
 // Returns the data sets that come with the library.
 std::vector<DatasetInfo> benchmark_datasets();
 
-// Loads benchmarks by the name of a data set that comes with the library, the path of a file, the
-// path of a folder (all *.txt in it, by name), the name of one benchmark of a data set
+// Loads benchmarks by the name of a data set that comes with the library, the path of a file (as
+// above, or one of LoopTune's), the path of a folder (all files in it that end with .txt or have no
+// extension, by name), the name of one benchmark of a data set
 // (`mm64_128_16/mm64_80_96`) or, where it is unique, of all data sets that come with the library
 // (`mm64_80_96`), or by the text of a computation, which is then its own name. Errors: those of
 // parse_benchmarks(), kNotFound with the probable name.

@@ -11,8 +11,9 @@
 //                MeasuredEvaluator::open_known("nests.ftd", computation, options));
 //   FORETUNE_TRY(const auto measured, MeasuredEvaluator::create(computation, options, known));
 //
-// Thread safety: one thread at a time, and for all that share a file. Cost: some 0.5 ms for a new
-// schedule that takes 20 us a run; the first one computes the expected results as well.
+// Thread safety: one thread at a time; those that share a file may be in several threads. Cost:
+// some 0.5 ms for a new schedule that takes 20 us a run; the first one computes the expected
+// results as well.
 #pragma once
 
 #include <cstdint>

@@ -57,28 +57,35 @@ void VectorEnvironment::begin(std::size_t episode) {
   task_of_[episode] = static_cast<std::uint32_t>(chosen);
   NestTask& task = *pool_[chosen];
   State& state = states_[episode];
-  state = {.nest = Nest::plain(task.computation())};
+  const NestTask::Step start = task.start();
+  state = {.nest = start.to};
   // A plain nest that is refused leaves nothing to compare with but the scale itself.
   constexpr double kNoStart = -4;
-  starts_[episode] = task.log_share(state.nest).value_or(kNoStart);
+  starts_[episode] = start.log_share.value_or(kNoStart);
   state.log_share = starts_[episode];
   state.best = state.log_share;
   observe(episode);
 }
 
 void VectorEnvironment::observe(std::size_t episode) {
-  const NestTask& task = *pool_[task_of_[episode]];
   const State& state = states_[episode];
   const double left =
       1 - static_cast<double>(state.steps) / static_cast<double>(options_.max_steps);
-  task.observer().observe(state.nest, left,
-                          std::span(loops_).subspan(episode * kLoopFloats, kLoopFloats),
-                          std::span(whole_).subspan(episode * PolicyObserver::kWholeColumns,
-                                                    PolicyObserver::kWholeColumns));
-  task.actions().write_mask(
-      state.nest, std::span(masks_).subspan(episode * LoopActions::kCount, LoopActions::kCount));
-  counts_[episode] =
-      static_cast<std::uint8_t>(std::min(state.nest.loops.size(), LoopActions::kLevels));
+  const auto loops = std::span(loops_).subspan(episode * kLoopFloats, kLoopFloats);
+  const auto mask = std::span(masks_).subspan(episode * LoopActions::kCount, LoopActions::kCount);
+  const std::size_t count = pool_[task_of_[episode]]->observe(
+      state.nest, left, loops,
+      std::span(whole_).subspan(episode * PolicyObserver::kWholeColumns,
+                                PolicyObserver::kWholeColumns),
+      mask);
+  // Rows of the nest before that this one has not.
+  for (std::size_t level = count; level < counts_[episode]; ++level) {
+    std::fill_n(loops.begin() + static_cast<std::ptrdiff_t>(level * PolicyObserver::kLoopColumns),
+                PolicyObserver::kLoopColumns, 0.0F);
+    std::fill_n(mask.begin() + static_cast<std::ptrdiff_t>(level * LoopActions::kOperations),
+                LoopActions::kOperations, std::uint8_t{0});
+  }
+  counts_[episode] = static_cast<std::uint8_t>(count);
 }
 
 double VectorEnvironment::reward_of(const State& before, const State& after) const {
@@ -109,10 +116,10 @@ Status VectorEnvironment::step(std::span<const std::uint32_t> actions) {
     ++state.steps;
     double price = 0;
     if (actions[e] != LoopActions::kStop) {
-      FORETUNE_TRY(state.nest, task.actions().apply(before.nest, actions[e]));
-      const std::uint64_t known = options_.price > 0 ? task.evaluations() : 0;
-      state.log_share = task.log_share(state.nest).value_or(starts_[e] - kRefusal);
-      price = options_.price > 0 && task.evaluations() > known ? options_.price : 0;
+      FORETUNE_TRY(const NestTask::Step taken, task.step(before.nest, actions[e]));
+      state.nest = taken.to;
+      state.log_share = taken.log_share.value_or(starts_[e] - kRefusal);
+      price = taken.is_new ? options_.price : 0;
       state.best = std::max(state.best, state.log_share);
     }
     rewards_[e] = static_cast<float>(reward_of(before, state) - price);

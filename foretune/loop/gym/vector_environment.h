@@ -11,8 +11,8 @@
 // An episode starts from the plain nest of a task drawn at random. After its end the arrays show
 // the next episode's start, as Gymnasium's vector environments with autoreset in the same step do.
 //
-// Thread safety: one thread at a time; environments in several threads may share tasks. Cost: some
-// microseconds a step and episode, and the measurement of a new nest.
+// Thread safety: one thread at a time; environments in several threads may share tasks. Cost: a
+// fraction of a microsecond a step and episode, and the measurement of a new nest.
 #pragma once
 
 #include <cstddef>
@@ -47,7 +47,7 @@ struct VectorOptions {
 
 class VectorEnvironment {
  public:
-  static constexpr std::size_t kLoopFloats = LoopActions::kLevels * PolicyObserver::kLoopColumns;
+  static constexpr std::size_t kLoopFloats = PolicyObserver::kLoopFloats;
 
   // The tasks, at least one, must outlive it.
   VectorEnvironment(std::vector<NestTask*> tasks, const VectorOptions& options, std::uint64_t seed);
@@ -74,11 +74,13 @@ class VectorEnvironment {
   // The task of each running episode, and of the one that the last step belonged to.
   [[nodiscard]] std::span<const std::uint32_t> tasks() const { return task_of_; }
   [[nodiscard]] std::span<const std::uint32_t> stepped_tasks() const { return stepped_task_; }
-  [[nodiscard]] const Nest& nest(std::size_t episode) const { return states_[episode].nest; }
+  [[nodiscard]] Nest nest(std::size_t episode) const {
+    return pool_[task_of_[episode]]->nest(states_[episode].nest);
+  }
 
  private:
   struct State {
-    Nest nest;
+    NestTask::NestId nest = 0;
     std::size_t steps = 0;
     double log_share = 0;  // of the nest, or as far below the start as a refused one counts
     double best = 0;

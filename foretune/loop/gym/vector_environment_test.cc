@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <memory>
 #include <numeric>
@@ -147,6 +148,57 @@ TEST(VectorEnvironmentTest, TheSameSeedGivesTheSameEpisodes) {
   EXPECT_EQ(rewards[0], rewards[1]);
 }
 
+TEST(VectorEnvironmentTest, AgentsSeeTheNestThatTheyAreAtAndNothingOfEarlierOnes) {
+  // More nests than observations are kept of.
+  Tasks tasks;
+  VectorEnvironment environment({tasks.pointers.front()}, {.episodes = 64, .max_steps = 9}, 3);
+  Rng rng(8);
+  std::vector<float> loops(PolicyObserver::kLoopFloats);
+  std::vector<float> whole(PolicyObserver::kWholeColumns);
+  std::vector<std::uint8_t> mask(LoopActions::kCount);
+  std::vector<std::size_t> steps(environment.episodes());
+  for (int step = 0; step < 200; ++step) {
+    ASSERT_TRUE(environment.step(random_actions(environment, rng)));
+    for (std::size_t e = 0; e < environment.episodes(); ++e) {
+      steps[e] = environment.ends()[e] != 0 ? 0 : steps[e] + 1;
+      const NestTask& task = *tasks.pointers[environment.tasks()[e]];
+      const Nest nest = environment.nest(e);
+      const PolicyObserver observer(task.computation(), task.unit(), {});
+      observer.observe(nest, 1 - static_cast<double>(steps[e]) / 9, loops, whole);
+      task.actions().write_mask(nest, mask);
+      const auto seen = environment.loops().subspan(e * loops.size(), loops.size());
+      ASSERT_TRUE(std::equal(seen.begin(), seen.end(), loops.begin()));
+      const auto facts = environment.whole().subspan(e * whole.size(), whole.size());
+      ASSERT_TRUE(std::equal(facts.begin(), facts.end(), whole.begin()));
+      const auto legal = environment.masks().subspan(e * mask.size(), mask.size());
+      ASSERT_TRUE(std::equal(legal.begin(), legal.end(), mask.begin()));
+      ASSERT_EQ(environment.counts()[e], nest.loops.size());
+    }
+  }
+  EXPECT_GT(tasks.owned.front()->evaluations(), NestTask::kSeenNests);
+}
+
+TEST(NestTaskTest, AKnownStepEvaluatesNothing) {
+  int calls = 0;
+  const auto task = task_of(matmul({.m = 8, .n = 8, .k = 8}).value(), [&](const Nest&) {
+    ++calls;
+    return testing_support::of_gflops(40);
+  });
+  const NestTask::NestId start = task->start().to;
+  const auto there = task->step(start, LoopActions::kSwap);
+  ASSERT_TRUE(there);
+  EXPECT_TRUE(there->is_new);
+  const int before = calls;
+  EXPECT_FALSE(task->step(start, LoopActions::kSwap)->is_new);
+  // Back by the same swap: another action, but a nest that is known.
+  EXPECT_EQ(task->step(there->to, LoopActions::kSwap)->to, start);
+  EXPECT_EQ(calls, before);
+  EXPECT_EQ(task->nest(start), Nest::plain(task->computation()));
+  const auto illegal = task->step(start, 11 * LoopActions::kOperations);
+  ASSERT_FALSE(illegal);
+  EXPECT_EQ(illegal.error().code, ErrorCode::kInvalidArgument);
+}
+
 TEST(VectorEnvironmentTest, NewNestsHaveAPrice) {
   Tasks free_tasks;
   Tasks tasks;
@@ -192,6 +244,25 @@ TEST(NestTaskTest, SeveralThreadsShareATask) {
   for (const auto& task : tasks.owned) {
     EXPECT_TRUE(task->best());
   }
+}
+
+TEST(TransitionTableTest, FindsWhatWasAddedAndNothingElse) {
+  TransitionTable table;
+  for (std::uint32_t from = 0; from < 200; ++from) {
+    for (std::size_t action = from % 3; action < LoopActions::kCount; action += 7) {
+      EXPECT_FALSE(table.find(from, action));
+      table.add(from, action, 1000 * from + static_cast<std::uint32_t>(action));
+    }
+  }
+  for (std::uint32_t from = 0; from < 200; ++from) {
+    for (std::size_t action = 0; action < LoopActions::kCount; ++action) {
+      const bool is_there = action >= from % 3 && (action - from % 3) % 7 == 0;
+      const auto found = table.find(from, action);
+      ASSERT_EQ(found.has_value(), is_there) << from << " " << action;
+      ASSERT_EQ(found.value_or(0), is_there ? 1000 * from + action : 0);
+    }
+  }
+  EXPECT_GT(table.size(), 9000U);
 }
 
 TEST(NestTaskTest, APeakOfNothingIsRefused) {
