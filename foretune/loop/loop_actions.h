@@ -62,6 +62,11 @@ class LoopActions {
   // Returns the nest after an action; stopping returns the nest itself. Errors: why the action is
   // not legal.
   [[nodiscard]] Result<Nest> apply(const Nest& nest, std::size_t index) const;
+  // Returns false for an operation that no mask of this instruction set allows, because another one
+  // means the same.
+  [[nodiscard]] bool offers(std::size_t operation) const {
+    return operation >= kSwap || factors_[operation] > 0;
+  }
   // "split 1 by 4", "vectorize 3", "stop"; for people.
   [[nodiscard]] std::string text(std::size_t index) const;
 

@@ -22,6 +22,10 @@ void TrainPolicyArguments::visit(OptionList& list) {
   list.add("seconds", seconds, "S", "time to learn for");
   list.add("iter", iterations, "N", "limit of rounds of play and learning; 0 is no limit")
       .at_least(0);
+  list.add("sweep", sweep, "N",
+           "runs that share --seconds, all but the first with settings drawn at random; the best "
+           "one's model is written")
+      .at_least(0);
   list.add("steps", steps, "N", "actions of an episode").at_least(1).at_most(64);
   list.add("network", network, "WIDTH", "units of the network's layers").at_least(1).at_most(512);
   list.add("actors", actors, "N", "threads that play").at_least(1).at_most(256);
@@ -34,6 +38,9 @@ void TrainPolicyArguments::visit(OptionList& list) {
   list.add("eval-size", eval_size, "N", "benchmarks of the evaluation at the end").at_least(0);
   list.add("eval-time", eval_time, "N", "measurements of each").at_least(1);
   list.add("output", output, "FOLDER", "folder for curves, evaluations and checkpoints");
+  list.add("cache", cache, "FOLDER",
+           "folder with measured schedules, one file for each type of problem as tune --cache has "
+           "them; what is known there is not measured again, and what is measured is added");
   list.add("resume", resume, "FOLDER", "folder of a run to go on with, instead of --output");
 }
 
@@ -60,6 +67,7 @@ Result<std::vector<std::string>> policy_training_command(const TrainPolicyArgume
   add("tasks", concat(arguments.computations));
   add("seconds", concat(arguments.seconds));
   add("iter", concat(arguments.iterations));
+  add("sweep", concat(arguments.sweep));
   add("steps", concat(arguments.steps));
   add("network", concat(arguments.network));
   add("actors", concat(arguments.actors));
@@ -69,6 +77,7 @@ Result<std::vector<std::string>> policy_training_command(const TrainPolicyArgume
   add("eval-size", concat(arguments.eval_size));
   add("eval-time", concat(arguments.eval_time));
   add("folder", arguments.output);
+  add("cache", arguments.cache);
   add("resume", arguments.resume);
   add("seed", concat(invocation.seed));
   return command;

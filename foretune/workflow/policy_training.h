@@ -23,8 +23,10 @@ struct TrainPolicyArguments {
   std::string model;
   std::string output;
   std::string resume;
+  std::string cache;
   double seconds = 600;
   std::int64_t iterations = 0;
+  std::int64_t sweep = 0;
   std::int64_t steps = 12;
   std::int64_t network = 64;
   std::int64_t actors = 2;

@@ -6,6 +6,7 @@
 #include <string_view>
 
 #include "options.h"
+#include "sweep.h"
 #include "tools/train_network/torch_process.h"
 #include "trainer.h"
 
@@ -14,6 +15,12 @@ namespace {
 namespace process = foretune::network_training;
 namespace training = foretune::policy_training;
 constexpr std::string_view kProgram = "foretune-train-policy";
+
+foretune::Status train_once(const training::TrainPolicyOptions& options) {
+  FORETUNE_TRY(const double share, training::train_policy(options, process::stop_flag()));
+  static_cast<void>(share);
+  return {};
+}
 
 int run(char** all_arguments, std::size_t count) {
   const std::span<const char* const> arguments(all_arguments + 1, count);
@@ -29,10 +36,12 @@ int run(char** all_arguments, std::size_t count) {
   process::restart_with_tuned_libraries(all_arguments);
   process::install_signal_handlers();
   process::limit_threads(1);
-  if (const auto status = training::train_policy(*options, process::stop_flag()); !status) {
-    return process::report(kProgram, status.error().message, process::exit_code(status.error()));
-  }
-  return 0;
+  const foretune::Status status = options->sweep > 0
+                                      ? training::run_sweep(*options, process::stop_flag())
+                                      : train_once(*options);
+  return status ? 0
+                : process::report(kProgram, status.error().message,
+                                  process::exit_code(status.error()));
 }
 
 }  // namespace

@@ -126,9 +126,16 @@ constexpr std::array kOptions{
     Option{"folder", "DIR", "folder for evaluations, curves and checkpoints",
            &set_text<&T::folder>},
     Option{"resume", "DIR", "folder of a run to go on with", &set_text<&T::resume>},
+    Option{"cache", "DIR",
+           "folder of files with known times, one for each type of problem, which grow",
+           &set_text<&T::cache>},
     Option{"seconds", "S", "time for learning", &set_number<&T::seconds, 0, 1000000>},
     Option{"iter", "COUNT", "rounds of playing and learning at most; 0 is no limit",
            &set_count<&T::iterations, 0, 1000000>},
+    Option{"sweep", "COUNT",
+           "runs that share the time, all but the first with settings drawn at random; the best "
+           "writes the model. 0 is one run with the settings as they are",
+           &set_count<&T::sweep, 0, 10000>},
     Option{"pause_after", "COUNT",
            "rounds after which this call ends, without a model, for --resume to go on with; 0 is "
            "never",

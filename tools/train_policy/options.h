@@ -24,8 +24,10 @@ struct TrainPolicyOptions {
   std::filesystem::path model;
   std::filesystem::path folder;
   std::filesystem::path resume;
+  std::filesystem::path cache;
   double seconds = 600;
   std::uint32_t iterations = 0;   // 0: as many as the time allows
+  std::uint32_t sweep = 0;        // runs with settings drawn at random; 0: one with these
   std::uint32_t pause_after = 0;  // rounds of this call; 0: all
   std::uint32_t steps = 12;
   std::uint32_t episodes = 32;

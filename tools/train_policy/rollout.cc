@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <optional>
 #include <thread>
 #include <utility>
@@ -157,6 +158,35 @@ std::vector<Elites::Episode> Elites::all() const {
 void Elites::set(std::size_t task, Episode episode) {
   const std::lock_guard lock(mutex_);
   best_[task] = std::move(episode);
+}
+
+void Elites::fix_constants_of(PolicyNetwork& network) const {
+  constexpr float kFar = std::numeric_limits<float>::infinity();
+  std::vector<InputRange> loops(PolicyObserver::kLoopColumns, {kFar, -kFar});
+  std::vector<InputRange> whole(PolicyObserver::kWholeColumns, {kFar, -kFar});
+  const auto widen = [](std::vector<InputRange>& ranges, const float* row) {
+    for (InputRange& range : ranges) {
+      range.low = std::min(range.low, *row);
+      range.high = std::max(range.high, *row);
+      ++row;
+    }
+  };
+  const std::lock_guard lock(mutex_);
+  bool has_any = false;
+  for (const Episode& episode : best_) {
+    const StateRows& states = episode.states;
+    for (std::size_t row = 0; row < states.size(); ++row) {
+      widen(whole, states.whole.data() + row * PolicyObserver::kWholeColumns);
+      for (std::size_t level = 0; level < states.counts[row]; ++level) {
+        widen(loops, states.loops.data() + row * PolicyObserver::kLoopFloats +
+                         level * PolicyObserver::kLoopColumns);
+      }
+      has_any = true;
+    }
+  }
+  if (has_any) {
+    fix_constants(network, loops, whole);
+  }
 }
 
 Result<Segment> play(const std::vector<NestTask*>& tasks, const PolicyNetwork& policy,

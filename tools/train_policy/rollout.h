@@ -53,6 +53,9 @@ class Elites {
   // One for each task; without actions where there is none yet.
   [[nodiscard]] std::vector<Episode> all() const;
   void set(std::size_t task, Episode episode);
+  // Calls fix_constants() with the ranges of all inputs in all episodes. Without an episode the
+  // network stays as it is.
+  void fix_constants_of(PolicyNetwork& network) const;
 
  private:
   mutable std::mutex mutex_;

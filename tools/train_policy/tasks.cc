@@ -1,6 +1,7 @@
 #include "tasks.h"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <string>
 #include <unordered_set>
@@ -16,9 +17,18 @@ namespace {
 
 using loop::gym::Benchmark;
 
-// Longer runs teach no more, and take their time.
-constexpr double kMostFlops = 1.2e7;
+// Longer runs take their time. Only what does not fit the caches has something more to teach, so
+// a few products of up to kLargestFlops are among the others.
 constexpr double kLeastFlops = 2e4;
+constexpr double kMostFlops = 1.2e7;
+constexpr double kLargestFlops = 1e9;
+// One in as many products.
+constexpr std::uint64_t kLargeOneIn = 9;
+
+// Problems whose schedules bench/loop_search enumerates: policies are judged by them.
+constexpr std::array kEnumerated = {
+    "mm m=64 n=96 k=240",  "mm m=112 n=240 k=128", "mm m=192 n=176 k=80",
+    "mm m=240 n=128 k=96", "mm m=127 n=129 k=131", "conv c=32 h=14 w=14 o=32 r=3 s=3 pad=1 nhwc"};
 
 class Drawer {
  public:
@@ -28,6 +38,9 @@ class Drawer {
         seen_.insert(benchmark.computation.name);
       }
     }
+    for (const char* const text : kEnumerated) {
+      seen_.insert(loop::parse_computation(text)->name);
+    }
   }
 
   // Draws until `text` gives a computation that is new and of a fitting size.
@@ -35,7 +48,7 @@ class Drawer {
   Benchmark draw(const Text& text) {
     for (;;) {
       auto parsed = loop::parse_computation(text());
-      if (parsed && parsed->flops() <= kMostFlops && parsed->flops() >= kLeastFlops &&
+      if (parsed && parsed->flops() <= most_flops_ && parsed->flops() >= kLeastFlops &&
           seen_.insert(parsed->name).second) {
         Benchmark out;
         out.name = parsed->name;
@@ -45,12 +58,13 @@ class Drawer {
     }
   }
 
-  std::string product() {
-    // A half of the sizes are multiples of 16, as most of those that people multiply.
-    const std::int64_t m = size(8, 512);
-    const std::int64_t n = size(8, 512);
-    return concat("mm m=", m, " n=", n, " k=", size(8, 512), rng_.below(8) == 0 ? " relu" : "",
-                  rng_.below(8) == 0 ? " tb" : "");
+  Benchmark product() {
+    const bool is_large = rng_.below(kLargeOneIn) == 0;
+    most_flops_ = is_large ? kLargestFlops : kMostFlops;
+    Benchmark out =
+        draw([&] { return is_large ? product_text(16, 192, 2048) : product_text(8, 8, 512); });
+    most_flops_ = kMostFlops;
+    return out;
   }
   std::string convolution() {
     const std::int64_t kernel = std::vector<std::int64_t>{1, 3, 3, 3, 5, 7}[rng_.below(6)];
@@ -78,6 +92,14 @@ class Drawer {
   Rng& rng() { return rng_; }
 
  private:
+  // The second operand has at least `least` rows and columns.
+  std::string product_text(std::int64_t least_m, std::int64_t least, std::int64_t most) {
+    // A half of the sizes are multiples of 16, as most of those that people multiply.
+    const std::int64_t m = size(least_m, most);
+    const std::int64_t n = size(least, most);
+    return concat("mm m=", m, " n=", n, " k=", size(least, most), rng_.below(8) == 0 ? " relu" : "",
+                  rng_.below(8) == 0 ? " tb" : "");
+  }
   std::int64_t size(std::int64_t low, std::int64_t high) {
     const double exponent =
         std::log(static_cast<double>(low)) +
@@ -88,6 +110,7 @@ class Drawer {
 
   Rng rng_;
   std::unordered_set<std::string> seen_;
+  double most_flops_ = kMostFlops;
 };
 
 }  // namespace
@@ -97,12 +120,10 @@ std::vector<Benchmark> draw_mixed(std::size_t count, std::uint64_t seed) {
   std::vector<Benchmark> out;
   for (std::size_t i = 0; i < count; ++i) {
     const std::uint64_t kind = drawer.rng().below(10);
-    out.push_back(drawer.draw([&] {
-      return kind < 5   ? drawer.product()
-             : kind < 8 ? drawer.convolution()
-             : kind < 9 ? drawer.reduction()
-                        : drawer.chain();
-    }));
+    out.push_back(kind < 5   ? drawer.product()
+                  : kind < 8 ? drawer.draw([&] { return drawer.convolution(); })
+                  : kind < 9 ? drawer.draw([&] { return drawer.reduction(); })
+                             : drawer.draw([&] { return drawer.chain(); }));
   }
   return out;
 }
@@ -111,7 +132,7 @@ std::vector<Benchmark> draw_products(std::size_t count, std::uint64_t seed) {
   Drawer drawer(seed);
   std::vector<Benchmark> out;
   for (std::size_t i = 0; i < count; ++i) {
-    out.push_back(drawer.draw([&] { return drawer.product(); }));
+    out.push_back(drawer.product());
   }
   return out;
 }

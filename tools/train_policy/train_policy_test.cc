@@ -108,6 +108,30 @@ TEST_F(TrainPolicyTest, ACheckpointOfOtherOptionsIsRefusedInOneSentence) {
   EXPECT_NE(other.output.find("is of a run with other options"), std::string::npos) << other.output;
 }
 
+TEST_F(TrainPolicyTest, ASweepKeepsTheBestOfItsRuns) {
+  const Ran ran = train(
+      concat("--actors 1 --iter 3 --sweep 3 --model ", path("a.ftm"), " --folder ", path("sweep")));
+  ASSERT_EQ(ran.code, 0) << ran.output;
+  const std::string table = *read_text_file(path("sweep") + "/sweep.csv");
+  const std::vector<std::string_view> rows = split(trim(table), '\n');
+  ASSERT_EQ(rows.size(), 4U) << table;
+  EXPECT_NE(split(rows[1], ',')[1], split(rows[2], ',')[1]) << table;
+  const auto share_of = [&](std::size_t row) {
+    return *parse_double(split(rows[row], ',').back());
+  };
+  std::size_t best = 1;
+  for (std::size_t row = 2; row < rows.size(); ++row) {
+    best = share_of(row) > share_of(best) ? row : best;
+  }
+  EXPECT_EQ(concat(policy(path("a.ftm")).width()), split(rows[best], ',')[6]) << table;
+  EXPECT_TRUE(std::filesystem::exists(path("sweep") + "/run-2/policy.checkpoint"));
+  EXPECT_FALSE(std::filesystem::exists(path("a.ftm.0")));
+  EXPECT_FALSE(std::filesystem::exists(path("a.ftm.2")));
+  const Ran refused = train("--sweep 2");
+  EXPECT_EQ(refused.code, 1);
+  EXPECT_NE(refused.output.find("a sweep needs --model"), std::string::npos) << refused.output;
+}
+
 TEST_F(TrainPolicyTest, EveryTrainerBecomesBetterThanChance) {
   for (const char* const trainer : {"ppo", "appo", "a2c", "a3c", "impala", "dqn", "apex"}) {
     // Trainers with one pass over a round are given more rounds.

@@ -7,6 +7,7 @@
 #include <cmath>
 #include <cstdio>
 #include <future>
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -23,6 +24,7 @@
 #include "foretune/features/feature_table.h"
 #include "foretune/formats/tensorboard_events.h"
 #include "foretune/hardware/cpu.h"
+#include "foretune/loop/gym/measured_evaluator.h"
 #include "foretune/loop/gym/nest_task.h"
 #include "foretune/loop/problem_computation.h"
 #include "foretune/loop/schedule_space.h"
@@ -94,15 +96,15 @@ class Trainer {
   Trainer(const TrainPolicyOptions& options, const volatile std::sig_atomic_t& stop)
       : options_(options), stop_(stop) {}
 
-  Status run() {
+  Result<double> run() {
     FORETUNE_TRY_STATUS(prepare());
     FORETUNE_TRY_STATUS(evaluate_start());
     FORETUNE_TRY_STATUS(learn());
-    if (is_paused()) {
-      return {};
+    if (!is_paused()) {
+      FORETUNE_TRY_STATUS(finish());
+      FORETUNE_TRY_STATUS(evaluate("end"));
     }
-    FORETUNE_TRY_STATUS(finish());
-    return evaluate("end");
+    return last_log_share_ ? std::exp(*last_log_share_) : 0;
   }
 
  private:
@@ -124,12 +126,11 @@ class Trainer {
       problems_.push_back(std::move(problem));
       const loop::VectorUnit unit = loop::VectorUnit::of(isa_);
       Result<std::unique_ptr<NestTask>> task =
-          options_.is_deterministic
-              ? NestTask::create(
-                    benchmark.computation, unit,
-                    std::make_unique<FormulaEvaluator>(benchmark.computation, unit, peak_), peak_,
-                    machine)
-              : NestTask::measured(benchmark.computation, isa_, peak_, machine);
+          options_.is_deterministic ? NestTask::create(benchmark.computation, unit,
+                                                       std::make_unique<FormulaEvaluator>(
+                                                           benchmark.computation, unit, peak_),
+                                                       peak_, machine)
+                                    : measured_task(benchmark, machine);
       if (!task) {
         return fail_because(task.error(), benchmark.name);
       }
@@ -143,6 +144,24 @@ class Trainer {
     rows_.emplace(*table_, info_.fingerprint.hardware, kTimeRows, options_.seed);
     state_.identity = identity();
     return prepare_folder();
+  }
+
+  Result<std::unique_ptr<NestTask>> measured_task(const Benchmark& benchmark,
+                                                  const loop::PolicyMachine& machine) {
+    std::shared_ptr<KnownMeasurements> known;
+    if (!options_.cache.empty()) {
+      const ProblemSchema& schema = *find_problem_schema(problems_.back().type());
+      std::shared_ptr<KnownMeasurements>& file = known_[std::string(schema.name)];
+      if (file == nullptr) {
+        std::error_code code;
+        std::filesystem::create_directories(options_.cache, code);
+        FORETUNE_TRY(file, loop::gym::MeasuredEvaluator::open_known(
+                               options_.cache / concat(schema.name, ".ftd"), benchmark.computation,
+                               {.isa = isa_}));
+      }
+      known = file;
+    }
+    return NestTask::measured(benchmark.computation, isa_, peak_, machine, std::move(known));
   }
 
   Status describe_machine() {
@@ -275,6 +294,7 @@ class Trainer {
           learner_->learn(*played, elites, progress(), seed_of(state_.round, 1));
       ++state_.round;
       state_.seconds += now_s() - begin;
+      remember_share(*played);
       for (const Segment& segment : *played) {
         state_.steps += segment.actions.size();
       }
@@ -320,7 +340,8 @@ class Trainer {
     return count > 0 ? std::exp(sum / count) : 0;
   }
 
-  Status report(const std::vector<Segment>& played, const LearnStats& stats, double play_s) {
+  // Mean of ln of the shares that a round's episodes ended with; nothing where none ended.
+  static std::optional<double> log_share_of(const std::vector<Segment>& played) {
     double sum = 0;
     double ended = 0;
     for (const Segment& segment : played) {
@@ -329,7 +350,20 @@ class Trainer {
         ++ended;
       }
     }
-    const double share = ended > 0 ? std::exp(sum / ended) : 0;
+    return ended > 0 ? std::optional(sum / ended) : std::nullopt;
+  }
+
+  void remember_share(const std::vector<Segment>& played) {
+    constexpr double kNewest = 0.1;
+    if (const std::optional<double> share = log_share_of(played)) {
+      last_log_share_ =
+          last_log_share_ ? *last_log_share_ + kNewest * (*share - *last_log_share_) : *share;
+    }
+  }
+
+  Status report(const std::vector<Segment>& played, const LearnStats& stats, double play_s) {
+    const std::optional<double> log_share = log_share_of(played);
+    const double share = log_share ? std::exp(*log_share) : 0;
     std::uint64_t evaluations = 0;
     for (const NestTask* const task : pointers_) {
       evaluations += task->evaluations();
@@ -361,6 +395,9 @@ class Trainer {
   }
 
   Status finish() {
+    for (const auto& [type, file] : known_) {
+      FORETUNE_TRY_STATUS(file->status());
+    }
     at::set_num_threads(static_cast<int>(options_.actors));
     // A limit of time would make a repeated run another one.
     constexpr double kNoLimit = 1e9;
@@ -409,6 +446,12 @@ class Trainer {
                tasks_.size(), R"(, "share_of_peak": )", best_so_far(), "}");
     PolicyBody body;
     body.policy = policy_->exported();
+    elites_->fix_constants_of(body.policy);
+    for (std::size_t operation = 0; operation < loop::LoopActions::kOperations; ++operation) {
+      if (!tasks_.front()->actions().offers(operation)) {
+        never_choose(body.policy, operation);
+      }
+    }
     body.max_steps = options_.steps;
     body.temperature = options_.learns_values() ? 0.1 : 1;
     body.networks.push_back(std::move(times.network));
@@ -486,6 +529,7 @@ class Trainer {
   std::vector<Benchmark> benchmarks_;
   std::vector<Benchmark> test_;
   std::vector<Problem> problems_;
+  std::map<std::string, std::shared_ptr<KnownMeasurements>> known_;  // by type of problem
   std::vector<std::unique_ptr<NestTask>> tasks_;
   std::vector<NestTask*> pointers_;
   std::optional<TorchPolicy> policy_;
@@ -496,12 +540,14 @@ class Trainer {
   std::optional<formats::TensorboardWriter> curves_;
   std::string table_of_rounds_;
   RunState state_;
-  std::uint64_t first_round_ = 0;  // of this call
+  std::uint64_t first_round_ = 0;         // of this call
+  std::optional<double> last_log_share_;  // of the episodes' ends, a mean that forgets
 };
 
 }  // namespace
 
-Status train_policy(const TrainPolicyOptions& options, const volatile std::sig_atomic_t& stop) {
+Result<double> train_policy(const TrainPolicyOptions& options,
+                            const volatile std::sig_atomic_t& stop) {
   return Trainer(options, stop).run();
 }
 

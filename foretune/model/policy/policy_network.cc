@@ -83,6 +83,36 @@ Status PolicyNetwork::validate() const {
   return {};
 }
 
+void fix_constants(PolicyNetwork& network, std::span<const InputRange> loops,
+                   std::span<const InputRange> whole) {
+  FORETUNE_CHECK(loops.size() == kLoopInputs && whole.size() == kWholeInputs);
+  const auto fix = [](DenseLayer& layer, std::size_t first, std::span<const InputRange> ranges) {
+    for (std::size_t column = 0; column < ranges.size(); ++column) {
+      if (ranges[column].low != ranges[column].high) {
+        continue;
+      }
+      const auto weights =
+          std::span(layer.weights).subspan((first + column) * layer.outputs, layer.outputs);
+      for (std::size_t i = 0; i < weights.size(); ++i) {
+        layer.bias[i] += ranges[column].low * weights[i];
+        weights[i] = 0;
+      }
+    }
+  };
+  fix(network.embed, 0, loops);
+  fix(network.embed, kLoopInputs, whole);
+  fix(network.pool, network.width(), whole);
+}
+
+void never_choose(PolicyNetwork& network, std::size_t operation) {
+  constexpr float kNever = -1e4F;
+  DenseLayer& heads = network.heads;
+  for (std::size_t input = 0; input < heads.inputs; ++input) {
+    heads.weights[input * heads.outputs + operation] = 0;
+  }
+  heads.bias[operation] = kNever;
+}
+
 void put_policy_network(ByteWriter& writer, const PolicyNetwork& network) {
   writer.put_varint(network.width());
   for (const DenseLayer* const layer : network.layers()) {

@@ -52,6 +52,23 @@ struct PolicyNetwork {
   bool operator==(const PolicyNetwork&) const = default;
 };
 
+// The least and the greatest value of an input in training.
+struct InputRange {
+  float low = 0;
+  float high = 0;
+};
+
+// Makes inputs that had one value in training a part of the biases, and forgets what other values
+// would mean: nothing was learned of them, so the first weights would decide. The facts of the only
+// machine are such inputs, and a computation's where all are of one kind. `loops` has a range for
+// every column of a loop, `whole` for every column of the whole.
+void fix_constants(PolicyNetwork& network, std::span<const InputRange> loops,
+                   std::span<const InputRange> whole);
+
+// Makes an operation one that is not chosen while anything else is legal. One that was never legal
+// in training has the score of its first weights.
+void never_choose(PolicyNetwork& network, std::size_t operation);
+
 void put_policy_network(ByteWriter& writer, const PolicyNetwork& network);
 // Errors: kCorrupt.
 Result<PolicyNetwork> get_policy_network(ByteReader& reader);

@@ -35,6 +35,50 @@ struct Seen {
   std::vector<float> whole = std::vector<float>(PolicyObserver::kWholeColumns);
 };
 
+TEST(PolicyNetworkTest, WhatNeverChangedCountsWhateverItBecomes) {
+  PolicyNetwork network = random_network(16, 5);
+  Rng rng(4);
+  Seen seen;
+  for (std::vector<float>* const values : {&seen.loops, &seen.whole}) {
+    for (float& value : *values) {
+      value = static_cast<float>(rng.uniform());
+    }
+  }
+  constexpr std::size_t kLoopColumn = 7;
+  constexpr std::size_t kWholeColumn = 3;
+  std::vector<InputRange> loops(PolicyObserver::kLoopColumns, {0, 1});
+  std::vector<InputRange> whole(PolicyObserver::kWholeColumns, {0, 1});
+  loops[kLoopColumn] = {0.5F, 0.5F};
+  whole[kWholeColumn] = {0.25F, 0.25F};
+  Seen elsewhere = seen;
+  for (std::size_t level = 0; level < LoopActions::kLevels; ++level) {
+    seen.loops[level * PolicyObserver::kLoopColumns + kLoopColumn] = 0.5F;
+    elsewhere.loops[level * PolicyObserver::kLoopColumns + kLoopColumn] = 9;
+  }
+  seen.whole[kWholeColumn] = 0.25F;
+  elsewhere.whole[kWholeColumn] = -3;
+  const PolicyScores wanted = policy_reference(network, seen.loops, seen.whole, 3);
+  fix_constants(network, loops, whole);
+  const PolicyScores fixed = policy_reference(network, elsewhere.loops, elsewhere.whole, 3);
+  EXPECT_NEAR(fixed.value, wanted.value, 1e-4);
+  for (std::size_t i = 0; i < wanted.actions.size(); ++i) {
+    EXPECT_NEAR(fixed.actions[i], wanted.actions[i], 1e-4);
+  }
+}
+
+TEST(PolicyNetworkTest, AnOperationThatIsNeverChosenLeavesTheOthersAlone) {
+  PolicyNetwork network = random_network(16, 5);
+  const Seen seen;
+  const PolicyScores before = policy_reference(network, seen.loops, seen.whole, 2);
+  never_choose(network, LoopActions::kSwap);
+  const PolicyScores after = policy_reference(network, seen.loops, seen.whole, 2);
+  for (std::size_t i = 0; i < before.actions.size(); ++i) {
+    const bool is_it =
+        i == LoopActions::kSwap || i == LoopActions::kOperations + LoopActions::kSwap;
+    EXPECT_EQ(after.actions[i], is_it ? -1e4F : before.actions[i]) << i;
+  }
+}
+
 TEST(PolicyNetworkTest, EveryInstructionSetGivesTheBitsOfTheReference) {
   Rng rng(3);
   for (const std::uint32_t width : {1U, 13U, 64U}) {

@@ -5,6 +5,7 @@
 #include <unordered_set>
 #include <utility>
 
+#include "foretune/features/feature_table.h"
 #include "foretune/loop/problem_computation.h"
 #include "foretune/loop/schedule_space.h"
 #include "foretune/model/model_scorer.h"
@@ -25,6 +26,7 @@ constexpr std::size_t kWalks = 2;
 
 class PolicyProposer final : public ConfigProposer {
  public:
+  // Without a scorer schedules are in the order of the walks.
   PolicyProposer(const PolicyBody& body, loop::Computation computation, Problem problem,
                  const Hardware& hardware, std::unique_ptr<Scorer> scorer)
       : computation_(std::move(computation)),
@@ -36,26 +38,42 @@ class PolicyProposer final : public ConfigProposer {
         walker_(body, computation_, policy_unit(hardware), policy_machine(hardware)) {}
 
   std::vector<Config> propose(std::size_t count, Rng& rng) override {
-    std::vector<Nest> nests;
-    if (!walked_) {
-      walker_.walk(nullptr, nests);
+    std::vector<std::vector<Nest>> walks(kWalks * count + (walked_ ? 0 : 1));
+    for (std::vector<Nest>& nests : walks) {
+      walker_.walk(walked_ ? &rng : nullptr, nests);
       walked_ = true;
     }
-    for (std::size_t i = 0; i < kWalks * count; ++i) {
-      walker_.walk(&rng, nests);
-    }
-    std::vector<Config> configs;
-    std::unordered_set<Config> seen;
-    for (const Nest& nest : nests) {
-      Config config = space_->config({.nest = nest, .cursor = 0});
-      if (seen.insert(config).second) {
-        configs.push_back(std::move(config));
-      }
+    std::vector<Config> configs = ends_first(walks);
+    if (scorer_ == nullptr) {
+      configs.resize(std::min(configs.size(), count));
+      return configs;
     }
     return best_of(std::move(configs), count);
   }
 
  private:
+  // The ends of all walks, then what comes before them.
+  [[nodiscard]] std::vector<Config> ends_first(const std::vector<std::vector<Nest>>& walks) const {
+    std::vector<Config> configs;
+    std::unordered_set<Config> seen;
+    std::size_t longest = 0;
+    for (const std::vector<Nest>& nests : walks) {
+      longest = std::max(longest, nests.size());
+    }
+    for (std::size_t before = 1; before <= longest; ++before) {
+      for (const std::vector<Nest>& nests : walks) {
+        if (before > nests.size()) {
+          continue;
+        }
+        Config config = space_->config({.nest = nests[nests.size() - before], .cursor = 0});
+        if (seen.insert(config).second) {
+          configs.push_back(std::move(config));
+        }
+      }
+    }
+    return configs;
+  }
+
   [[nodiscard]] std::vector<double> scores_of(const std::vector<Config>& configs) const {
     std::vector<double> scores(configs.size());
     const ConfigList list{std::span<const Config>(configs)};
@@ -87,6 +105,27 @@ class PolicyProposer final : public ConfigProposer {
   PolicyWalker walker_;
   bool walked_ = false;
 };
+
+// Returns false for other instructions than those that the times are of, and for problems that
+// differ in something that all problems of the training had in common: another kind of them.
+Result<bool> knows_times_of(const Model& model, const Problem& problem, const Hardware& hardware) {
+  if (policy_unit(hardware).isa != policy_unit(model.fingerprint.hardware).isa) {
+    return false;
+  }
+  FORETUNE_TRY(const FeatureTable* const table, find_feature_table(model.feature_table));
+  std::vector<double> row(feature_count(*table, FeatureKind::kProblem));
+  if (row.size() != model.problem_range.size()) {
+    return true;
+  }
+  table->problem_row(problem, model.fingerprint.hardware, row);
+  for (std::size_t i = 0; i < row.size(); ++i) {
+    const auto& [low, high] = model.problem_range[i];
+    if (low == high && row[i] != low) {
+      return false;
+    }
+  }
+  return true;
+}
 
 }  // namespace
 
@@ -173,7 +212,11 @@ Result<std::unique_ptr<ConfigProposer>> make_policy_proposer(const Model& model,
     return fail(ErrorCode::kMismatch, "a model of kind '", model.kind, "' is no policy");
   }
   FORETUNE_TRY(loop::Computation computation, loop::computation_of(problem));
-  FORETUNE_TRY(std::unique_ptr<Scorer> scorer, make_scorer(model));
+  FORETUNE_TRY(const bool knows_times, knows_times_of(model, problem, hardware));
+  std::unique_ptr<Scorer> scorer;
+  if (knows_times) {
+    FORETUNE_TRY(scorer, make_scorer(model));
+  }
   return std::unique_ptr<ConfigProposer>(std::make_unique<PolicyProposer>(
       *body, std::move(computation), problem, hardware, std::move(scorer)));
 }
