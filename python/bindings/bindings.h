@@ -136,5 +136,6 @@ void bind_foreign_models(nb::module_& module);
 void bind_triton(nb::module_& module);
 void bind_loops(nb::module_& module);
 void bind_loop_policies(nb::module_& module);
+void bind_loop_vector_environment(nb::module_& module);
 
 }  // namespace foretune::python

@@ -37,6 +37,7 @@ NB_MODULE(_foretune, module) {
   foretune::python::bind_triton(module);
   foretune::python::bind_loops(module);
   foretune::python::bind_loop_policies(module);
+  foretune::python::bind_loop_vector_environment(module);
   foretune::python::bind_convolutions(module);
   foretune::python::bind_sparse(module);
   foretune::python::bind_networks(module);

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import functools
 import os
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from . import _foretune
+from ._errors import InvalidArgumentError
 
 if TYPE_CHECKING:
     from .loops import ComputationLike
@@ -16,7 +18,7 @@ class Policy:
     """A model of kind policy, as ``foretune train-policy`` writes them.
 
     Args:
-        path: the model file; None takes the one that comes with the package.
+        path: the model file; None takes the one that comes with the package for this CPU.
 
     Raises:
         MismatchError: the file is a model of another kind.
@@ -45,13 +47,18 @@ class Policy:
                                       whole_number(seed, "seed", 0, 2**63 - 1), isa_text(isa))
 
 
-def shipped_policy() -> Path:
-    """Returns the file of the policy that comes with the package. It learned with AVX-512, and can
-    be asked for AVX2 as well."""
-    return Path(__file__).parent / "models" / "loop-nest-avx512.ftm"
+def shipped_policy(isa: str | None = None) -> Path:
+    """Returns the file of the policy that comes with the package and learned with these
+    instructions; None takes the best of this CPU."""
+    from .loops import instruction_sets
+
+    chosen = isa or (instruction_sets() or ("avx512",))[-1]
+    return Path(__file__).parent / "models" / f"loop-nest-{chosen}.ftm"
 
 
-_default: Policy | None = None
+@functools.cache
+def _default(isa: str | None) -> Policy:
+    return Policy(shipped_policy(isa))
 
 
 def schedule(computation: ComputationLike, *, policy: Policy | None = None, measurements: int = 0,
@@ -59,7 +66,7 @@ def schedule(computation: ComputationLike, *, policy: Policy | None = None, meas
     """Returns a schedule for a computation that nobody has to have seen before.
 
     Args:
-        policy: who chooses; None takes the policy that comes with the package.
+        policy: who chooses; None takes the policy that comes with the package for ``isa``.
         measurements: so many of its proposals are compiled, verified and timed, and the fastest is
             returned. 0 returns the first proposal.
         isa: instructions to schedule for; None takes the best of this CPU.
@@ -70,12 +77,12 @@ def schedule(computation: ComputationLike, *, policy: Policy | None = None, meas
 
     Cost: a millisecond or two, and one or two for each measurement of a small computation.
     """
-    from .loops import as_computation, compile, instruction_sets, whole_number
+    from .loops import as_computation, compile, instruction_sets, isa_text, whole_number
 
-    global _default
-    if policy is None:
-        policy = _default = _default or Policy()
-    isa = isa or (instruction_sets() or (None,))[-1]
+    isa = isa_text(isa) or (instruction_sets() or (None,))[-1]
+    if isa not in (None, "avx2", "avx512"):
+        raise InvalidArgumentError(f"an instruction set is avx2 or avx512, not {isa!r}")
+    policy = policy or _default(isa)
     computation = as_computation(computation)
     count = whole_number(measurements, "measurements", 0, 100_000)
     found = policy.schedules(computation, max(1, count), isa=isa)

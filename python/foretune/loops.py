@@ -33,10 +33,11 @@ from ._errors import InvalidArgumentError
 
 if TYPE_CHECKING:
     from ._loop_environment import Best, CacheInfo, LoopNestEnv, Taken
+    from ._loop_vector_environment import LoopNestVectorEnv
 
 __all__ = [
-    "Best", "CacheInfo", "Computation", "Found", "Kernel", "LoopNestEnv", "Observation", "Operand",
-    "Policy", "Taken", "Variable", "canonical", "compile", "instruction_sets", "legal", "measure_peak",
+    "Best", "CacheInfo", "Computation", "Found", "Kernel", "LoopNestEnv", "LoopNestVectorEnv",
+    "Observation", "Operand", "Policy", "Taken", "Variable", "canonical", "compile", "instruction_sets", "legal", "measure_peak",
     "observations", "schedule", "search", "textbook_schedules", "to_c", "tree", "why_not",
 ]
 
@@ -478,6 +479,10 @@ def __getattr__(name: str) -> Any:
         globals().update({each: getattr(_loop_environment, each)
                           for each in ("Best", "CacheInfo", "LoopNestEnv", "Taken")})
         return globals()[name]
+    if name == "LoopNestVectorEnv":
+        from ._loop_vector_environment import LoopNestVectorEnv
+
+        return LoopNestVectorEnv
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 

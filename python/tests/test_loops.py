@@ -332,6 +332,15 @@ def test_policy_schedules_are_legal_and_repeat():
             assert schedules == policy.schedules(text, 6, isa=isa)
 
 
+def test_the_package_has_a_policy_for_each_instruction_set():
+    text = "mm m=192 n=96 k=64"
+    chosen = {isa: loops.schedule(text, isa=isa) for isa in ("avx2", "avx512")}
+    assert all(loops.why_not(text, schedule, isa) is None for isa, schedule in chosen.items())
+    assert chosen["avx2"] != chosen["avx512"]
+    with pytest.raises(foretune.InvalidArgumentError, match="avx2 or avx512"):
+        loops.schedule(text, isa="sse")
+
+
 def test_a_file_that_is_no_policy_is_refused():
     with pytest.raises(foretune.MismatchError, match="not a policy"):
         loops.Policy(Path(loops.__file__).parent / "models/triton-sm_90.ftm")
