@@ -7,7 +7,11 @@
 - ours: the fastest of the textbook's schedules, each compiled, verified and timed, for --search
   seconds a product. Timed twice: by a loop in C++ on operands of its own, as TVM's code is, and
   called from Python on NumPy's arrays, as NumPy is.
-- TVM, default: the loops as te.create_prim_func writes them, compiled by LLVM for this CPU.
+- policy, policy_10: the schedule of the policy that comes with the package, with nothing measured
+  and with ten measurements, and the seconds that these took. Timed in C++.
+- TVM, default: the loops as te.create_prim_func writes them, compiled by LLVM for this CPU; then
+  one step after another, as LoopTune's comparison takes them: blocks of 32 x 32 x 4, the loops in
+  the order m n k within, lanes along n.
 - TVM, MetaSchedule: the best of --trials trials (0 leaves it out), and the seconds that they took.
   Its first takes longer than our whole search: processes that build and run have to start.
 - NumPy: numpy.matmul with out=, called from Python on the same arrays; its OpenBLAS on one thread,
@@ -41,7 +45,7 @@ from typing import Any
 import numpy as np
 import tvm
 from foretune import loops
-from tvm import te
+from tvm import s_tir, te
 from tvm.s_tir import meta_schedule
 
 WINDOW_S = 1e-3
@@ -60,6 +64,26 @@ def tvm_module(m: int, n: int, k: int) -> tvm.IRModule:
 def tvm_target() -> tvm.target.Target:
     mcpu = "skylake-avx512" if "avx512" in loops.instruction_sets() else "haswell"
     return tvm.target.Target({"kind": "llvm", "mcpu": mcpu, "num-cores": 1})
+
+
+def tvm_steps(module: tvm.IRModule) -> dict[str, tvm.IRModule]:
+    """Returns the product after each step of a textbook's schedule."""
+    out = {}
+    for name in ("blocked", "permuted", "vectorized"):
+        schedule = s_tir.Schedule(module)
+        m, n, k = schedule.get_loops(schedule.get_sblock("C"))
+        m_out, m_in = schedule.split(m, [None, 32])
+        n_out, n_in = schedule.split(n, [None, 32])
+        k_out, k_in = schedule.split(k, [None, 4])
+        if name == "blocked":
+            schedule.reorder(m_out, n_out, k_out, k_in, m_in, n_in)
+        else:
+            schedule.reorder(m_out, n_out, k_out, m_in, k_in, n_in)
+        if name == "vectorized":
+            schedule.vectorize(n_in)
+        schedule.decompose_reduction(schedule.get_sblock("C"), k_out)
+        out[f"tvm_{name}"] = schedule.mod
+    return out
 
 
 def tuned(module: tvm.IRModule, trials: int) -> tuple[Any, float]:
@@ -101,6 +125,10 @@ def of_tvm(name: str, library: Any, arrays: list[np.ndarray]) -> tuple[Contender
     return contender, tensors[-1].numpy()
 
 
+def of_kernel(name: str, kernel: loops.Kernel) -> Contender:
+    return Contender(name, lambda _: kernel.time(windows=1, window_seconds=WINDOW_S))
+
+
 def of_calls(name: str, call: Callable[[], Any]) -> Contender:
     """Times whole calls from Python."""
 
@@ -123,17 +151,27 @@ def compare(m: int, n: int, k: int, options: argparse.Namespace) -> dict[str, An
         if not np.allclose(result, expected, rtol=1e-3, atol=1e-3):
             raise SystemExit(f"{name} computes something else")
 
+    facts: dict[str, Any] = {"m": m, "n": n, "k": k}
+    policies = {}
+    for name, measurements in (("policy", 0), ("policy_10", 10)):
+        begin = time.perf_counter()
+        schedule = loops.schedule(product, measurements=measurements)
+        facts[f"{name}_s"] = time.perf_counter() - begin
+        policies[name] = loops.compile(product, schedule)
+        check(policies[name](*arrays), name)
     found = loops.search(product, "textbook", seconds=options.search)
     kernel = loops.compile(product, found.schedule)
     check(kernel(*arrays), "ours")
     out = np.empty((m, n), "float32")
     contenders = [
-        Contender("ours", lambda _: kernel.time(windows=1, window_seconds=WINDOW_S)),
+        of_kernel("ours", kernel),
+        *(of_kernel(name, chosen) for name, chosen in policies.items()),
         of_calls("ours_called", lambda: kernel(*arrays, out=out)),
         of_calls("numpy_called", lambda: np.matmul(*arrays, out=out))]
-    facts: dict[str, Any] = {"m": m, "n": n, "k": k, "ours_tried": len(found.measurements)}
+    facts["ours_tried"] = len(found.measurements)
     module = tvm_module(m, n, k)
-    libraries = {"tvm_default": tvm.compile(module, target=tvm_target())}
+    libraries = {name: tvm.compile(each, target=tvm_target())
+                 for name, each in {"tvm_default": module, **tvm_steps(module)}.items()}
     if options.trials > 0:
         library, facts["metaschedule_s"] = tuned(module, options.trials)
         if library is not None:
@@ -170,7 +208,8 @@ def main() -> None:
         shown = {key: round(value, 3) if isinstance(value, float) else value
                  for key, value in results[-1].items()}
         print(shown, flush=True)
-    for name in ("ours", "tvm_default", "metaschedule", "ours_called", "numpy_called"):
+    for name in ("ours", "policy", "policy_10", "tvm_default", "tvm_blocked", "tvm_permuted",
+                 "tvm_vectorized", "metaschedule", "ours_called", "numpy_called"):
         shares = [result[name] for result in results if name in result]
         if shares:
             mean = math.exp(sum(map(math.log, shares)) / len(shares))

@@ -2,18 +2,22 @@
 // and a search, all compared in turns in one run:
 //
 //   loop_policy --model policy.ftm [--products mm64_256_16_test25]
-//               [--beyond bench/shapes/loop_policy.txt] [--search 200] [--isa avx2] [--json FILE]
+//               [--beyond bench/shapes/loop_policy.txt] [--search 200] [--isa avx2]
+//               [--transfer other.ftm] [--seeds 10] [--json FILE]
 //
 // unmeasured: the policy's first proposal. ten: the fastest of 10 measurements of the strategy
 // `policy`, the plain nest among them. search: the fastest of `--search` measurements of `guided`
 // from the plain nest. The policy and the search know nothing of the textbook. Best known is the
 // fastest of all four. Each problem's schedules are timed against each other at the end; means are
-// geometric.
+// geometric. --transfer: a policy that learned elsewhere, for other instructions or from products
+// alone, asked the same. --seeds: how soon the policy and searches come near the best of six
+// enumerated problems (loop_policy_regret.h), with so many seeds each.
 #include <algorithm>
 #include <array>
 #include <cmath>
 #include <cstdint>
 #include <cstdio>
+#include <iterator>
 #include <limits>
 #include <memory>
 #include <string>
@@ -21,9 +25,12 @@
 #include <vector>
 
 #include "bench/bench_json.h"
+#include "bench/loop_policy_regret.h"
 #include "foretune/base/rng.h"
 #include "foretune/base/statistics.h"
+#include "foretune/base/text.h"
 #include "foretune/families/loop_nest/loop_nest.h"
+#include "foretune/formats/json.h"
 #include "foretune/hardware/cpu.h"
 #include "foretune/loop/gym/benchmarks.h"
 #include "foretune/loop/gym/environment.h"
@@ -49,27 +56,40 @@ constexpr std::size_t kLongest = 50;  // measurements of the policy until it is 
 constexpr double kNear = 0.95;
 constexpr int kRounds = 15;
 
-enum Rival : std::size_t { kUnmeasured, kTen, kTextbook, kSearch, kPlain, kRivals };
-constexpr std::array<const char*, kRivals> kNames = {"unmeasured", "ten", "textbook", "search",
-                                                     "plain"};
+enum Rival : std::size_t {
+  kUnmeasured,
+  kTen,
+  kTextbook,
+  kSearch,
+  kPlain,
+  kRivals,
+  // There with --transfer alone.
+  kOtherUnmeasured = kRivals,
+  kOtherTen,
+  kAllRivals
+};
+constexpr std::array<const char*, kAllRivals> kNames = {"unmeasured", "ten",   "textbook", "search",
+                                                        "plain",      "other", "other ten"};
 
 struct Row {
   std::string name;
-  std::array<double, kRivals> share{};  // of the peak; 0 where there is no such schedule
-  double choose_us = 0;                 // until the unmeasured schedule was known
-  double ten_ms = 0;                    // until the best of ten was known
+  std::array<double, kAllRivals> share{};  // of the peak; 0 where there is no such schedule
+  double choose_us = 0;                    // until the unmeasured schedule was known
+  double ten_ms = 0;                       // until the best of ten was known
   double measurements_to_near = 0;
-  [[nodiscard]] double best() const { return *std::max_element(share.begin(), share.end()); }
+  [[nodiscard]] double best() const {
+    return *std::max_element(share.begin(), share.begin() + kRivals);
+  }
 };
 
 class Bench {
  public:
-  Bench(const Model& model, CpuIsa isa, std::uint64_t search, double peak_gflops)
-      : model_(model),
-        hardware_(hardware_of(model, isa)),
-        isa_(isa),
-        search_(search),
-        peak_(peak_gflops) {}
+  // `other` may be nullptr.
+  Bench(const Model& model, const Model* other, CpuIsa isa, std::uint64_t search,
+        double peak_gflops)
+      : model_(model), other_(other), isa_(isa), search_(search), peak_(peak_gflops) {}
+
+  [[nodiscard]] std::size_t rivals() const { return other_ == nullptr ? kRivals : kAllRivals; }
 
   // A policy may be asked for other instructions than it learned with.
   static Hardware hardware_of(const Model& model, CpuIsa isa) {
@@ -97,22 +117,27 @@ class Bench {
       return schedules->config({.nest = nest, .cursor = 0});
     };
     Row row{.name = benchmark.name};
-    std::array<Config, kRivals> found;
-    FORETUNE_TRY(found[kUnmeasured], choose(bench.problem, row.choose_us));
+    std::vector<Config> found(rivals());
+    FORETUNE_TRY(found[kUnmeasured], choose(model_, bench.problem, row.choose_us));
     const double begin = bench::seconds_now();
-    FORETUNE_TRY(const TuneResult ten, tune(bench, *measurer, "policy", kMeasurements));
+    FORETUNE_TRY(const TuneResult ten, tune(bench, *measurer, &model_, kMeasurements));
     row.ten_ms = 1e3 * (bench::seconds_now() - begin);
     found[kTen] = ten.finalists.front().config;
-    FORETUNE_TRY(const TuneResult longer, tune(bench, *measurer, "policy", kLongest));
-    FORETUNE_TRY(const TuneResult search, tune(bench, *measurer, "guided", search_));
+    FORETUNE_TRY(const TuneResult longer, tune(bench, *measurer, &model_, kLongest));
+    FORETUNE_TRY(const TuneResult search, tune(bench, *measurer, nullptr, search_));
+    if (other_ != nullptr) {
+      double unused_us = 0;
+      FORETUNE_TRY(found[kOtherUnmeasured], choose(*other_, bench.problem, unused_us));
+      FORETUNE_TRY(const TuneResult other, tune(bench, *measurer, other_, kMeasurements));
+      found[kOtherTen] = other.finalists.front().config;
+    }
     found[kSearch] = search.finalists.front().config;
     const std::vector<loop::Nest> textbook = loop::textbook_nests(benchmark.computation, unit, 1);
     found[kPlain] = config_of(loop::Nest::plain(benchmark.computation));
     found[kTextbook] = textbook.empty() ? found[kPlain] : config_of(textbook.front());
-    const std::vector<Config> compared(found.begin(), found.end());
-    const std::vector<Measurement> measured = measurer->compare(bench.problem, compared, kRounds);
+    const std::vector<Measurement> measured = measurer->compare(bench.problem, found, kRounds);
     peak_ = std::max(peak_, measure_fma_gflops(0.02, isa_));
-    for (std::size_t i = 0; i < kRivals; ++i) {
+    for (std::size_t i = 0; i < found.size(); ++i) {
       const MetricValue* const time = measured[i].find(kTimeNs);
       row.share[i] = time == nullptr ? 0 : benchmark.computation.flops() / time->value / peak_;
     }
@@ -122,11 +147,12 @@ class Bench {
   }
 
  private:
-  Result<Config> choose(const Problem& problem, double& microseconds) const {
+  Result<Config> choose(const Model& model, const Problem& problem, double& microseconds) const {
     Rng rng(1);
+    const Hardware hardware = hardware_of(model, isa_);
     const double begin = bench::seconds_now();
     FORETUNE_TRY(const std::unique_ptr<ConfigProposer> proposer,
-                 make_policy_proposer(model_, problem, hardware_));
+                 make_policy_proposer(model, problem, hardware));
     std::vector<Config> chosen = proposer->propose(1, rng);
     microseconds = 1e6 * (bench::seconds_now() - begin);
     if (chosen.empty()) {
@@ -135,11 +161,12 @@ class Bench {
     return std::move(chosen.front());
   }
 
-  Result<TuneResult> tune(const NestBench& bench, Measurer& measurer, std::string strategy,
-                          std::uint64_t measurements) const {
+  // Follows the policy; without one, the search that it is compared with.
+  static Result<TuneResult> tune(const NestBench& bench, Measurer& measurer, const Model* policy,
+                                 std::uint64_t measurements) {
     TuneOptions options;
-    options.policy = strategy == "policy" ? &model_ : nullptr;
-    options.strategy = std::move(strategy);
+    options.policy = policy;
+    options.strategy = policy == nullptr ? "guided" : "policy";
     options.budget.measurements = measurements;
     options.finalists = 3;
     options.rounds = 3;
@@ -158,7 +185,7 @@ class Bench {
   }
 
   const Model& model_;
-  Hardware hardware_;
+  const Model* other_;
   CpuIsa isa_;
   std::uint64_t search_;
   double peak_;
@@ -176,8 +203,8 @@ Result<std::vector<Row>> run_list(Bench& bench, const std::string& name) {
   FORETUNE_TRY(const std::vector<Benchmark> list, loop::gym::load_benchmarks(name));
   std::vector<Row> rows;
   std::printf("%-18s", "");
-  for (const char* const each : kNames) {
-    std::printf("%11s", each);
+  for (std::size_t i = 0; i < bench.rivals(); ++i) {
+    std::printf("%11s", kNames[i]);
   }
   std::printf("  choose   near\n");
   for (const Benchmark& benchmark : list) {
@@ -186,8 +213,8 @@ Result<std::vector<Row>> run_list(Bench& bench, const std::string& name) {
       return fail_because(row.error(), benchmark.name);
     }
     std::printf("%-18s", row->name.c_str());
-    for (const double share : row->share) {
-      std::printf("%10.1f%%", 100 * share);
+    for (std::size_t i = 0; i < bench.rivals(); ++i) {
+      std::printf("%10.1f%%", 100 * row->share[i]);
     }
     std::printf("%6.0fus %6.0f\n", row->choose_us, row->measurements_to_near);
     std::fflush(stdout);
@@ -196,7 +223,7 @@ Result<std::vector<Row>> run_list(Bench& bench, const std::string& name) {
   return rows;
 }
 
-constexpr int kKnownSteps = 4000;
+constexpr std::size_t kKnownSteps = 4000;
 
 // A random legal action.
 template <class Mask>
@@ -208,21 +235,21 @@ std::size_t random_action(const Mask& mask, std::size_t count, Rng& rng) {
   return action;
 }
 
-// Steps a second of random episodes that were played once before, so that every schedule is known:
-// masks and observations included.
+// Steps a second of random episodes that were played before, so that every schedule and action is
+// known: masks and observations included.
 Result<double> vector_rate(NestTask& task) {
   constexpr std::size_t kEpisodes = 16;
   double seconds = 0;
-  for (int pass = 0; pass < 2; ++pass) {
+  std::vector<std::vector<std::uint32_t>> rounds(kKnownSteps / kEpisodes);
+  for (int pass = 0; pass < 3; ++pass) {
     loop::gym::VectorEnvironment environment({&task}, {.episodes = kEpisodes, .max_steps = 10}, 3);
     Rng rng(1);
-    std::vector<std::uint32_t> actions(kEpisodes);
     const double begin = bench::seconds_now();
-    for (std::size_t i = 0; i < kKnownSteps / kEpisodes; ++i) {
-      for (std::size_t e = 0; e < kEpisodes; ++e) {
-        actions[e] = static_cast<std::uint32_t>(random_action(
+    for (std::vector<std::uint32_t>& actions : rounds) {
+      for (std::size_t e = 0; pass == 0 && e < kEpisodes; ++e) {
+        actions.push_back(static_cast<std::uint32_t>(random_action(
             environment.masks().subspan(e * loop::LoopActions::kCount, loop::LoopActions::kCount),
-            loop::LoopActions::kCount, rng));
+            loop::LoopActions::kCount, rng)));
       }
       FORETUNE_TRY_STATUS(environment.step(actions));
     }
@@ -240,17 +267,20 @@ Result<double> single_rate(const loop::Computation& computation, CpuIsa isa) {
                loop::gym::Environment::create(computation, loop::ActionSet(), cached, 100));
   std::vector<float> observed(environment.options().max_loops * loop::gym::kLoopsTensorColumns);
   double seconds = 0;
-  for (int pass = 0; pass < 2; ++pass) {
+  std::vector<std::size_t> actions;
+  for (int pass = 0; pass < 3; ++pass) {
     Rng rng(1);
     environment.reset();
     const double begin = bench::seconds_now();
-    for (int i = 0; i < kKnownSteps; ++i) {
+    for (std::size_t i = 0; i < kKnownSteps; ++i) {
       if (environment.is_over()) {
         environment.reset();
       }
-      const std::vector<bool>& legal = environment.legal_actions();
-      const std::size_t action = random_action(legal, legal.size(), rng);
-      FORETUNE_TRY(const auto result, environment.step(environment.actions()[action]));
+      if (pass == 0) {
+        const std::vector<bool>& legal = environment.legal_actions();
+        actions.push_back(random_action(legal, legal.size(), rng));
+      }
+      FORETUNE_TRY(const auto result, environment.step(environment.actions()[actions[i]]));
       static_cast<void>(result);
       loop::gym::write_loops_tensor(environment.computation(), environment.state(), observed);
     }
@@ -286,26 +316,24 @@ double step_us(const Model& model, CpuIsa isa) {
   return 1e6 * (bench::seconds_now() - begin) / static_cast<double>(steps);
 }
 
-Status run(int argc, char** argv, Figures& figures) {
-  const std::string isa_name = bench::argument(argc, argv, "isa");
-  const CpuIsa isa = parse_cpu_isa(isa_name).value_or(best_cpu_isa());
-  FORETUNE_TRY(const Model model, read_model(bench::argument(argc, argv, "model")));
+Result<Model> read_policy(const std::string& path) {
+  FORETUNE_TRY(Model model, read_model(path));
   if (policy_of(model) == nullptr) {
-    return fail(ErrorCode::kInvalidArgument, "--model wants a model of kind policy");
+    return fail(ErrorCode::kInvalidArgument, path, " is no model of kind policy");
   }
-  Bench bench(model, isa, bench::count_argument<std::uint64_t>(argc, argv, "search", 200),
-              measure_fma_gflops(0.2, isa));
-  FORETUNE_TRY(const double ratio, known_steps_ratio(isa, figures));
-  figures.add("known_steps_ratio", ratio);
-  figures.add("step_us", step_us(model, isa));
-  FORETUNE_TRY(const std::vector<Row> products,
-               run_list(bench, bench::argument(argc, argv, "products", "mm64_256_16_test25")));
+  return model;
+}
+
+void add_products(const std::vector<Row>& products, Figures& figures) {
   figures.add("share_of_peak_unmeasured",
               mean_of(products, [](const Row& row) { return row.share[kUnmeasured]; }));
   figures.add("textbook_share_of_peak",
               mean_of(products, [](const Row& row) { return row.share[kTextbook]; }));
   const auto of_best = [](const Row& row) { return row.share[kTen] / row.best(); };
   figures.add("vs_best_10", mean_of(products, of_best));
+  figures.add("vs_search_10", mean_of(products, [](const Row& row) {
+                return row.share[kTen] / row.share[kSearch];
+              }));
   double worst = 1;
   std::vector<double> near;
   double choose = 0;
@@ -320,18 +348,86 @@ Status run(int argc, char** argv, Figures& figures) {
   figures.add("measurements_to_95_percent", median(near));
   figures.add("choose_us_worst", choose);
   figures.add("ten_ms_worst", ten);
+}
+
+// Figures of the rows whose names begin like this.
+void add_beyond(const std::vector<Row>& rows, const std::string& prefix, const std::string& suffix,
+                Figures& figures) {
+  std::vector<Row> chosen;
+  std::copy_if(rows.begin(), rows.end(), std::back_inserter(chosen),
+               [&](const Row& row) { return row.name.starts_with(prefix); });
+  if (chosen.empty()) {
+    return;
+  }
+  double worst = 1;
+  for (const Row& row : chosen) {
+    worst = std::min(worst, row.share[kTen] / row.best());
+  }
+  figures.add("beyond_products_vs_search" + suffix,
+              mean_of(chosen, [](const Row& row) { return row.share[kTen] / row.share[kSearch]; }));
+  figures.add("beyond_products_vs_textbook" + suffix, mean_of(chosen, [](const Row& row) {
+                return row.share[kTen] / row.share[kTextbook];
+              }));
+  figures.add("beyond_products_unmeasured_vs_textbook" + suffix,
+              mean_of(chosen, [](const Row& row) {
+                return row.share[kUnmeasured] / row.share[kTextbook];
+              }));
+  figures.add("beyond_products_vs_best_10" + suffix,
+              mean_of(chosen, [](const Row& row) { return row.share[kTen] / row.best(); }));
+  figures.add("beyond_products_worst_vs_best_10" + suffix, worst);
+}
+
+void add_transfer(const std::vector<Row>& rows, const std::string& prefix, const std::string& name,
+                  Figures& figures) {
+  std::vector<Row> chosen;
+  std::copy_if(rows.begin(), rows.end(), std::back_inserter(chosen),
+               [&](const Row& row) { return row.name.starts_with(prefix); });
+  figures.add(
+      name, mean_of(chosen, [](const Row& row) { return row.share[kOtherTen] / row.share[kTen]; }));
+  figures.add(name + "_unmeasured", mean_of(chosen, [](const Row& row) {
+                return row.share[kOtherUnmeasured] / row.share[kUnmeasured];
+              }));
+}
+
+Status run(int argc, char** argv, Figures& figures) {
+  const std::string isa_name = bench::argument(argc, argv, "isa");
+  const CpuIsa isa = parse_cpu_isa(isa_name).value_or(best_cpu_isa());
+  FORETUNE_TRY(const Model model, read_policy(bench::argument(argc, argv, "model")));
+  std::unique_ptr<Model> other;
+  if (const std::string path = bench::argument(argc, argv, "transfer"); !path.empty()) {
+    FORETUNE_TRY(Model read, read_policy(path));
+    other = std::make_unique<Model>(std::move(read));
+  }
+  Bench bench(model, other.get(), isa,
+              bench::count_argument<std::uint64_t>(argc, argv, "search", 200),
+              measure_fma_gflops(0.2, isa));
+  FORETUNE_TRY(const double ratio, known_steps_ratio(isa, figures));
+  figures.add("known_steps_ratio", ratio);
+  figures.add("step_us", step_us(model, isa));
+  if (const auto card = formats::parse_json(model.card_json)) {
+    const formats::Json* const seconds = formats::member(*card, "seconds");
+    if (seconds != nullptr && seconds->is_number()) {
+      figures.add("training_seconds", seconds->get<double>());
+    }
+  }
+  FORETUNE_TRY(const std::vector<Row> products,
+               run_list(bench, bench::argument(argc, argv, "products", "mm64_256_16_test25")));
+  add_products(products, figures);
   const std::string beyond = bench::argument(argc, argv, "beyond", "bench/shapes/loop_policy.txt");
+  std::vector<Row> others;
   if (beyond != "none") {
-    FORETUNE_TRY(const std::vector<Row> others, run_list(bench, beyond));
-    figures.add("beyond_products_vs_search", mean_of(others, [](const Row& row) {
-                  return row.share[kTen] / row.share[kSearch];
-                }));
-    figures.add("beyond_products_vs_textbook", mean_of(others, [](const Row& row) {
-                  return row.share[kTen] / row.share[kTextbook];
-                }));
-    figures.add("beyond_products_unmeasured_vs_textbook", mean_of(others, [](const Row& row) {
-                  return row.share[kUnmeasured] / row.share[kTextbook];
-                }));
+    FORETUNE_TRY(others, run_list(bench, beyond));
+    add_beyond(others, "", "", figures);
+    for (const char* const kind : {"conv", "reduce", "map", "mm"}) {
+      add_beyond(others, kind, concat(" ", kind), figures);
+    }
+  }
+  if (other != nullptr) {
+    add_transfer(products, "", "transfer_isa", figures);
+    add_transfer(others, "conv", "transfer_conv", figures);
+  }
+  if (const auto seeds = bench::count_argument<std::uint64_t>(argc, argv, "seeds", 0); seeds > 0) {
+    FORETUNE_TRY_STATUS(bench::report_regret(model, isa, seeds, figures));
   }
   for (const auto& [name, value] : figures.metrics) {
     std::printf("%-40s %.4g\n", name.c_str(), value);

@@ -24,6 +24,7 @@
 #include <vector>
 
 #include "bench/bench_json.h"
+#include "bench/loop_problems.h"
 #include "foretune/base/file.h"
 #include "foretune/base/statistics.h"
 #include "foretune/dataset/dataset.h"
@@ -48,10 +49,6 @@ constexpr const char* kMethods =
     "base,recipe,random,greedy1,greedy2,beam2dfs,beam4dfs,beam2bfs,beam4bfs,annealing,evolution,"
     "mcts,guided";
 constexpr std::string_view kWithPrior = "guided+others";
-
-const char* const kProblems[] = {
-    "mm m=64 n=96 k=240",  "mm m=112 n=240 k=128", "mm m=192 n=176 k=80",
-    "mm m=240 n=128 k=96", "mm m=127 n=129 k=131", "conv c=32 h=14 w=14 o=32 r=3 s=3 pad=1 nhwc"};
 
 // All trees of a problem with their times.
 struct Enumerated {
@@ -177,8 +174,8 @@ Status read_times(Enumerated& table, const std::string& path) {
 
 Result<Enumerated> make_table(std::size_t index, const std::string& folder, std::size_t steps,
                               const Fingerprint& fingerprint) {
-  FORETUNE_TRY(Problem problem, loop::problem_of(kProblems[index]));
-  Enumerated table{.text = kProblems[index], .problem = std::move(problem)};
+  FORETUNE_TRY(Problem problem, loop::problem_of(bench::kEnumeratedNests[index]));
+  Enumerated table{.text = bench::kEnumeratedNests[index], .problem = std::move(problem)};
   FORETUNE_TRY(table.family,
                make_loop_nest({.fingerprint = fingerprint,
                                .data_path = {},
@@ -339,7 +336,7 @@ Status run(int argc, char** argv, Figures& figures) {
   const auto seeds = bench::count_argument<std::uint64_t>(argc, argv, "seeds", 10);
   const auto budget = bench::count_argument<std::size_t>(argc, argv, "budget", 1000);
   const auto lesson = bench::count_argument<std::size_t>(argc, argv, "lesson", 3000);
-  const auto problems = std::min(std::size(kProblems),
+  const auto problems = std::min(bench::kEnumeratedNests.size(),
                                  bench::count_argument<std::size_t>(argc, argv, "problems", 100));
   const std::vector<std::string> methods = methods_of(argc, argv, problems);
   const Fingerprint fingerprint = cpu_fingerprint(read_cpu_facts(), measure_cpu_peaks(0.1));
