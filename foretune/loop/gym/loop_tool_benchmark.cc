@@ -143,7 +143,7 @@ class Graph {
   std::vector<Node> nodes_;
 };
 
-// What the product sums over, and what it sums.
+// The product of two tensors and the sum over it.
 struct Sum {
   const Node* product = nullptr;
   const Node* first = nullptr;  // of what is multiplied: a read, or a view of one

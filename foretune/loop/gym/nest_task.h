@@ -92,7 +92,7 @@ class NestTask {
   NestTask(Computation computation, const VectorUnit& unit, std::unique_ptr<Evaluator> evaluator,
            double peak_gflops, const PolicyMachine& machine);
 
-  // What a known step needs of the nest that it leads to.
+  // A known step needs this of the nest that it leads to.
   struct Known {
     std::optional<double> log_share;
     std::size_t loops = 0;
