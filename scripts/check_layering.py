@@ -37,7 +37,9 @@ ALLOWED = {
     "loop_machine": {"base", "hardware", "kernels", "loop"},
     "cuda": {"base", "hardware", "problem"},
     "family": DESCRIBE,
-    "cublaslt": DESCRIBE | {"family", "cuda"},
+    "cuda_measuring": DESCRIBE | {"family", "cuda"},
+    "cublaslt": DESCRIBE | {"family", "cuda", "cuda_measuring"},
+    "cudnn": DESCRIBE | {"family", "cuda", "cuda_measuring"},
     # The family of sparse products without the reading of files, for the dispatcher.
     "sparse_products": DESCRIBE | {"family", "kernels"},
     "model": DESCRIBE | {"features", "loop"},
@@ -82,7 +84,8 @@ ALLOWED = {
                   "families_cpu_conv", "families_cpu_gemm"},
 }
 # The modules that every family may use; never another family, never dataset.
-FAMILY = DESCRIBE | {"family", "cuda", "kernels", "loop", "loop_machine", "cublaslt"}
+FAMILY = DESCRIBE | {"family", "cuda", "cuda_measuring", "kernels", "loop", "loop_machine",
+                     "cublaslt", "cudnn"}
 # The modules of a family that reads the output of programs, or compressed files.
 READING_FAMILY = FAMILY | {"formats"}
 

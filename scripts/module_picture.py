@@ -28,7 +28,8 @@ LINES = 100  # the table's numbers are rounded to so many, or every change would
 # The groups of modules, from the bottom of the picture to its top.
 ROLES = {
     "facts and formats": ("base", "formats", "metrics", "hardware", "problem", "space"),
-    "computing": ("sparse", "graph", "graph_run", "kernels", "loop", "loop_machine", "cuda", "cublaslt"),
+    "computing": ("sparse", "graph", "graph_run", "kernels", "loop", "loop_machine", "cuda", "cuda_measuring",
+                  "cublaslt", "cudnn"),
     "data and models": ("dataset", "features", "model", "training_files", "model_train"),
     "formats of others": ("interop_names", "interop_data", "interop_models", "interop_import",
                           "interop_dispatcher", "interop_onnx"),

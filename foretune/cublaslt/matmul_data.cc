@@ -12,10 +12,11 @@
 namespace foretune::cublaslt {
 namespace {
 
-// Elements of any type whose bytes all have this value are NaNs.
-constexpr unsigned char kPoison = 0xff;
+using cuda::bytes_of;
+using cuda::kPoison;
+using cuda::result_precision;
+
 constexpr int kCheckedElements = 32;
-constexpr std::size_t kMaxSets = 64;
 
 // Each buffer has its own stream of random numbers.
 constexpr std::uint64_t kStreamA = 0x0a00000000000000U;
@@ -25,28 +26,6 @@ constexpr std::uint64_t kStreamBias = 0x0c00000000000000U;
 // Precision of a GELU with the hardware's tanh: half the error that PTX allows `tanh.approx.f32`
 // (2^-11).
 constexpr double kGeluPrecision = 0x1p-12;
-
-// Returns the relative change that one rounding of the result may cause, with room for sums of
-// parts that were rounded before.
-double result_precision(DataType type) {
-  switch (type) {
-    case DataType::kF32:
-      return 0x1p-16;
-    case DataType::kTf32:
-      return 0x1p-14;
-    case DataType::kF16:
-      return 0x1p-10;
-    default:
-      return 0x1p-7;
-  }
-}
-
-// Returns the standard deviation of a sum of k products of numbers that are uniform in [-1, 1).
-double typical_sum(std::int64_t k) { return std::sqrt(static_cast<double>(k)) / 3; }
-
-std::size_t bytes_of(DataType type, std::uint64_t elements) {
-  return static_cast<std::size_t>(bytes_per_element(type) * static_cast<double>(elements));
-}
 
 }  // namespace
 
@@ -66,15 +45,14 @@ Result<std::unique_ptr<MatmulData>> MatmulData::create(std::shared_ptr<cuda::Dev
                                                        std::size_t workspace_bytes,
                                                        std::uint64_t seed) {
   std::unique_ptr<MatmulData> data(new MatmulData(std::move(device), problem, seed));
-  cuda::Device& gpu = *data->device_;
+  cuda::Device& gpu = data->device();
   if (has_bias(problem.operation())) {
     const auto count = static_cast<std::uint64_t>(problem.n());
     FORETUNE_TRY(data->bias_, gpu.allocate(bytes_of(result_type(problem.dtype()), count)));
     gpu.fill(data->bias_, result_type(problem.dtype()), count, seed + kStreamBias);
   }
   FORETUNE_TRY(data->workspace_, gpu.allocate(workspace_bytes));
-  FORETUNE_TRY(Set first, data->make_set());
-  data->sets_.push_back(std::move(first));
+  FORETUNE_TRY_STATUS(data->add_set());
   FORETUNE_TRY_STATUS(data->make_reference(library, workspace_bytes));
   FORETUNE_TRY_STATUS(data->check_reference());
   FORETUNE_TRY(data->matmul_,
@@ -92,32 +70,17 @@ Result<MatmulData*> MatmulData::of(const Problem& problem, ProblemData& data) {
   return product;
 }
 
-Result<MatmulData::Set> MatmulData::make_set() {
+Status MatmulData::add_set() {
   const DataType type = problem_.dtype();
   Set set;
-  FORETUNE_TRY(set.a, device_->allocate(bytes_of(type, elements_a())));
-  FORETUNE_TRY(set.b, device_->allocate(bytes_of(type, elements_b())));
-  FORETUNE_TRY(set.d, device_->allocate(bytes_of(result_type(type), elements_d())));
-  device_->fill(set.a, type, elements_a(), seed_ + kStreamA);
-  device_->fill(set.b, type, elements_b(), seed_ + kStreamB);
-  return set;
-}
-
-Status MatmulData::make_sets(std::size_t wanted) {
-  const auto each = static_cast<std::size_t>(std::max<std::int64_t>(1, bytes()));
-  const std::size_t enough = 2 * device_->l2_bytes() / each + 1;
-  wanted = std::clamp<std::size_t>(wanted, 1, std::min(enough, kMaxSets));
-  while (sets_.size() < wanted) {
-    FORETUNE_TRY(Set set, make_set());
-    sets_.push_back(std::move(set));
-  }
-  if (eviction_.bytes() == 0) {
-    FORETUNE_TRY(eviction_, device_->allocate(2 * device_->l2_bytes()));
-  }
+  FORETUNE_TRY(set.a, device().allocate(bytes_of(type, elements_a())));
+  FORETUNE_TRY(set.b, device().allocate(bytes_of(type, elements_b())));
+  FORETUNE_TRY(set.d, device().allocate(bytes_of(result_type(type), elements_d())));
+  device().fill(set.a, type, elements_a(), seed_ + kStreamA);
+  device().fill(set.b, type, elements_b(), seed_ + kStreamB);
+  sets_.push_back(std::move(set));
   return {};
 }
-
-void MatmulData::flush() { device_->set(eviction_, 0); }
 
 Status MatmulData::make_reference(const std::shared_ptr<const Library>& library,
                                   std::size_t workspace_bytes) {
@@ -133,8 +96,8 @@ Status MatmulData::make_reference(const std::shared_ptr<const Library>& library,
   std::array<cuda::Buffer, 3> inputs;
   const auto widened = [&](const cuda::Buffer& from, DataType stored, std::uint64_t count,
                            cuda::Buffer& to) -> Status {
-    FORETUNE_TRY(to, device_->allocate(bytes_of(DataType::kF32, count)));
-    device_->widen(from, stored, count, to);
+    FORETUNE_TRY(to, device().allocate(bytes_of(DataType::kF32, count)));
+    device().widen(from, stored, count, to);
     return {};
   };
   FORETUNE_TRY_STATUS(widened(sets_[0].a, type, elements_a(), inputs[0]));
@@ -143,8 +106,8 @@ Status MatmulData::make_reference(const std::shared_ptr<const Library>& library,
     FORETUNE_TRY_STATUS(
         widened(bias_, result_type(type), static_cast<std::uint64_t>(problem_.n()), inputs[2]));
   }
-  FORETUNE_TRY(reference_, device_->allocate(bytes_of(DataType::kF32, elements_d())));
-  device_->set(reference_, kPoison);
+  FORETUNE_TRY(reference_, device().allocate(bytes_of(DataType::kF32, elements_d())));
+  device().set(reference_, kPoison);
   FORETUNE_TRY(const std::unique_ptr<Matmul> matmul,
                Matmul::create(library, wide, {.workspace_bytes = workspace_bytes, .pedantic = true},
                               inputs[2].address()));
@@ -154,11 +117,11 @@ Status MatmulData::make_reference(const std::shared_ptr<const Library>& library,
                                    .b = inputs[1].address(),
                                    .d = reference_.address(),
                                    .workspace = workspace_.address()},
-                                  device_->stream()));
+                                  device().stream()));
   if (has_gelu) {
-    device_->gelu(reference_, elements_d());
+    device().gelu(reference_, elements_d());
   }
-  device_->synchronize();
+  device().synchronize();
   return {};
 }
 
@@ -193,7 +156,7 @@ double MatmulData::host_element(std::int64_t batch, std::int64_t row, std::int64
 
 Status MatmulData::check_reference() const {
   Rng rng(seed_);
-  const double tolerance = 0x1p-16 * typical_sum(problem_.k()) + 0x1p-18;
+  const double tolerance = 0x1p-16 * cuda::typical_sum(static_cast<double>(problem_.k())) + 0x1p-18;
   for (int i = 0; i < kCheckedElements; ++i) {
     const auto below = [&rng](std::int64_t limit) {
       return static_cast<std::int64_t>(rng.below(static_cast<std::uint64_t>(limit)));
@@ -203,7 +166,7 @@ Status MatmulData::check_reference() const {
     const std::int64_t column = below(problem_.n());
     const double wanted = host_element(batch, row, column);
     float found = 0;
-    device_->read(reference_,
+    device().read(reference_,
                   static_cast<std::uint64_t>((batch * problem_.m() + row) * problem_.n() + column),
                   std::span(&found, 1));
     if (!(std::abs(static_cast<double>(found) - wanted) <=
@@ -216,16 +179,17 @@ Status MatmulData::check_reference() const {
   return {};
 }
 
-void MatmulData::poison() { device_->set(sets_[0].d, kPoison); }
+void MatmulData::poison() { device().set(sets_[0].d, kPoison); }
 
 Support MatmulData::verify() {
   const DataType stored = result_type(problem_.dtype());
   const double precision =
       std::max(result_precision(problem_.dtype()),
                problem_.operation() == GemmOperation::kAddmmGelu ? kGeluPrecision : 0);
-  const double absolute = precision * (1 + 2 * typical_sum(problem_.k()));
+  const double absolute =
+      precision * (1 + 2 * cuda::typical_sum(static_cast<double>(problem_.k())));
   const cuda::Difference difference =
-      device_->compare(sets_[0].d, stored, reference_, elements_d(), static_cast<float>(absolute),
+      device().compare(sets_[0].d, stored, reference_, elements_d(), static_cast<float>(absolute),
                        static_cast<float>(2 * precision));
   if (difference.count == 0) {
     return Support::yes();

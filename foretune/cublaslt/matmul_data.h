@@ -15,12 +15,13 @@
 #include "foretune/base/result.h"
 #include "foretune/cublaslt/matmul.h"
 #include "foretune/cuda/device.h"
+#include "foretune/cuda/measuring/device_data.h"
 #include "foretune/family/family.h"
 #include "foretune/problem/gemm/gemm.h"
 
 namespace foretune::cublaslt {
 
-class MatmulData final : public ProblemData {
+class MatmulData final : public cuda::DeviceData {
  public:
   // Errors: kUnsupported when the device has too little memory, kInternal when reference and host
   // disagree.
@@ -43,15 +44,8 @@ class MatmulData final : public ProblemData {
   [[nodiscard]] Matmul& matmul() { return *matmul_; }
   // Returns n elements on the device, nullptr for operations without a bias.
   [[nodiscard]] const void* bias() const { return bias_.address(); }
-  // Returns the operands of a set. poison() and verify() use set 0. The other sets hold the same
-  // inputs elsewhere in memory, for runs that must not find theirs in the cache.
   [[nodiscard]] Operands operands(std::size_t set) const;
-  [[nodiscard]] std::size_t sets() const { return sets_.size(); }
-  // Makes as many sets as together are larger than the device's cache, but at most `wanted`.
-  // Errors: kUnsupported when there is too little memory.
-  Status make_sets(std::size_t wanted);
-  // Overwrites more than the cache holds.
-  void flush();
+  [[nodiscard]] std::size_t sets() const override { return sets_.size(); }
 
  private:
   struct Set {
@@ -60,8 +54,8 @@ class MatmulData final : public ProblemData {
     cuda::Buffer d;
   };
   MatmulData(std::shared_ptr<cuda::Device> device, const GemmProblem& problem, std::uint64_t seed)
-      : device_(std::move(device)), problem_(problem), seed_(seed) {}
-  Result<Set> make_set();
+      : DeviceData(std::move(device)), problem_(problem), seed_(seed) {}
+  Status add_set() override;
   Status make_reference(const std::shared_ptr<const Library>& library, std::size_t workspace_bytes);
   Status check_reference() const;
   [[nodiscard]] double host_element(std::int64_t batch, std::int64_t row,
@@ -70,14 +64,12 @@ class MatmulData final : public ProblemData {
   [[nodiscard]] std::uint64_t elements_b() const;
   [[nodiscard]] std::uint64_t elements_d() const;
 
-  std::shared_ptr<cuda::Device> device_;
   GemmProblem problem_;
   std::uint64_t seed_;
   std::vector<Set> sets_;
   cuda::Buffer bias_;
   cuda::Buffer workspace_;
   cuda::Buffer reference_;  // f32
-  cuda::Buffer eviction_;
   std::unique_ptr<Matmul> matmul_;
 };
 

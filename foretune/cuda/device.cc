@@ -18,6 +18,14 @@ namespace {
 constexpr unsigned kThreadsPerBlock = 256;
 constexpr unsigned kMaxBlocks = 4096;
 
+// A block of the convolution's kernel computes so many rows and columns; see kernels/check.cu.
+constexpr std::uint64_t kConvTile = 64;
+constexpr std::uint64_t kConvDepth = 16;
+// Enough blocks for any device, as long as each of them has some steps to do.
+constexpr std::uint64_t kConvBlocks = 2048;
+constexpr std::uint64_t kLeastConvSteps = 64;
+constexpr std::uint64_t kMaxGridDepth = 65535;
+
 // A step of SplitMix64, as in kernels/check.cu.
 std::uint64_t mix(std::uint64_t value) { return mix64(value + 0x9e3779b97f4a7c15U); }
 
@@ -97,11 +105,13 @@ Device::~Device() {
 Status Device::load_kernels() {
   const std::string text(gpu_kernel_texts().front().text);
   FORETUNE_TRY_STATUS(api_->check(api_->module_load(&module_, text.c_str()), "cuModuleLoadData"));
-  const std::array<std::pair<const char*, Function*>, 4> kernels{{
+  const std::array<std::pair<const char*, Function*>, 6> kernels{{
       {"foretune_fill", &fill_},
       {"foretune_widen", &widen_},
       {"foretune_gelu", &gelu_},
       {"foretune_compare", &compare_},
+      {"foretune_conv", &conv_},
+      {"foretune_conv_epilogue", &conv_epilogue_},
   }};
   for (const auto& [name, function] : kernels) {
     FORETUNE_TRY_STATUS(
@@ -183,6 +193,75 @@ void Device::gelu(const Buffer& values, std::uint64_t count) {
   DevicePointer pointer = values.pointer();
   std::array<void*, 2> parameters{&pointer, &count};
   launch(gelu_, count, parameters.data());
+}
+
+void Device::make_current() const { must(api_->context_set_current(context_), "cuCtxSetCurrent"); }
+
+namespace {
+
+// Returns the rows, columns and depth of the product of one group, as kernels/check.cu has them.
+std::array<std::uint64_t, 3> conv_product(const ConvShape& shape) {
+  const auto product = [](const std::int32_t(&sizes)[3]) {
+    return static_cast<std::uint64_t>(sizes[0]) * static_cast<std::uint64_t>(sizes[1]) *
+           static_cast<std::uint64_t>(sizes[2]);
+  };
+  const auto n = static_cast<std::uint64_t>(shape.n);
+  const auto c = static_cast<std::uint64_t>(shape.c);
+  const auto k = static_cast<std::uint64_t>(shape.k);
+  const std::uint64_t taps = product(shape.filter);
+  switch (shape.operation) {
+    case 0:
+      return {n * product(shape.out), k, taps * c};
+    case 1:
+      return {n * product(shape.in), c, taps * k};
+    default:
+      return {k, taps * c, n * product(shape.out)};
+  }
+}
+
+std::uint64_t ceil_div(std::uint64_t value, std::uint64_t by) { return (value + by - 1) / by; }
+
+}  // namespace
+
+void Device::convolve(const ConvShape& shape, const ConvTensors& from, const Buffer& to) {
+  const auto [rows, columns, depth] = conv_product(shape);
+  const auto groups = static_cast<std::uint64_t>(shape.groups);
+  const std::uint64_t blocks_x = ceil_div(columns, kConvTile);
+  const std::uint64_t blocks_y = ceil_div(rows, kConvTile);
+  // Few blocks with a long depth share it.
+  const std::uint64_t steps = ceil_div(depth, kConvDepth);
+  const std::uint64_t wanted = ceil_div(kConvBlocks, blocks_x * blocks_y * groups);
+  const std::uint64_t parts = std::clamp<std::uint64_t>(
+      steps / kLeastConvSteps, 1,
+      std::min(wanted, std::max<std::uint64_t>(1, kMaxGridDepth / groups)));
+  if (parts > 1) {
+    set(to, 0);
+  }
+  const auto pointer = [](const Buffer* buffer) {
+    return buffer == nullptr ? DevicePointer{0} : buffer->pointer();
+  };
+  DevicePointer input = pointer(from.input);
+  DevicePointer weights = pointer(from.weights);
+  DevicePointer output = pointer(from.output);
+  DevicePointer target = to.pointer();
+  ConvShape copy = shape;
+  auto part_count = static_cast<unsigned>(parts);
+  std::array<void*, 6> parameters{&input, &weights, &output, &target, &copy, &part_count};
+  must(api_->launch_kernel(conv_, static_cast<unsigned>(blocks_y), static_cast<unsigned>(blocks_x),
+                           static_cast<unsigned>(groups * parts), kThreadsPerBlock, 1, 1, 0,
+                           stream_, parameters.data(), nullptr),
+       "cuLaunchKernel");
+}
+
+void Device::finish_convolution(const Buffer& values, std::uint64_t count, const Buffer& bias,
+                                std::uint32_t channels, std::uint64_t inner, const Buffer* added,
+                                bool relu) {
+  DevicePointer pointer = values.pointer();
+  DevicePointer biases = bias.pointer();
+  DevicePointer other = added == nullptr ? 0 : added->pointer();
+  unsigned has_relu = relu ? 1 : 0;
+  std::array<void*, 7> parameters{&pointer, &count, &biases, &channels, &inner, &other, &has_relu};
+  launch(conv_epilogue_, count, parameters.data());
 }
 
 Difference Device::compare(const Buffer& found, DataType type, const Buffer& wanted,

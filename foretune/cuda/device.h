@@ -18,6 +18,7 @@
 #include <utility>
 
 #include "foretune/base/result.h"
+#include "foretune/cuda/conv_shape.h"
 #include "foretune/cuda/driver_api.h"
 #include "foretune/hardware/hardware.h"
 #include "foretune/problem/gemm/gemm.h"
@@ -69,6 +70,13 @@ constexpr int random_bits(DataType type) {
   }
 }
 
+// The f32 tensors of a convolution. The one that the operation computes is ignored.
+struct ConvTensors {
+  const Buffer* input = nullptr;
+  const Buffer* weights = nullptr;
+  const Buffer* output = nullptr;
+};
+
 // The number of elements of a result that differ from the reference, and the place of the first.
 struct Difference {
   std::uint64_t count = 0;
@@ -102,6 +110,9 @@ class Device {
   // lost, because the same call has succeeded before.
   void must(int code, std::string_view call) const;
   static void must(const Status& status);
+  // Makes the device's context that of the calling thread. For threads that call libraries which
+  // use the current context; the functions here stay with one thread.
+  void make_current() const;
 
   // The following functions run kernels in stream order; `type` says how the elements are stored.
   void fill(const Buffer& buffer, DataType type, std::uint64_t count, std::uint64_t seed);
@@ -109,6 +120,15 @@ class Device {
   void widen(const Buffer& from, DataType type, std::uint64_t count, const Buffer& to);
   // Applies GELU (foretune::gelu) to f32 elements, in place.
   void gelu(const Buffer& values, std::uint64_t count);
+  // Computes a convolution, or one of its gradients, of f32 tensors into `to`, slowly and
+  // precisely: sums of 256 products are added in double precision. About a teraflop a second on a
+  // large device.
+  void convolve(const ConvShape& shape, const ConvTensors& from, const Buffer& to);
+  // Adds bias[i / inner % channels] and, where it is given, `added` to f32 elements, in place; with
+  // `relu` takes the larger of the sum and 0.
+  void finish_convolution(const Buffer& values, std::uint64_t count, const Buffer& bias,
+                          std::uint32_t channels, std::uint64_t inner, const Buffer* added,
+                          bool relu);
   // Finds elements for which |found - wanted| > absolute + relative * |wanted|, NaNs included.
   // Waits for the result.
   Difference compare(const Buffer& found, DataType type, const Buffer& wanted, std::uint64_t count,
@@ -132,6 +152,8 @@ class Device {
   Function widen_ = nullptr;
   Function gelu_ = nullptr;
   Function compare_ = nullptr;
+  Function conv_ = nullptr;
+  Function conv_epilogue_ = nullptr;
   Buffer difference_;
   Fingerprint fingerprint_;
   std::string bus_id_;

@@ -1,10 +1,11 @@
-// The functions of CUDA's driver, NVML and cuBLASLt that the fake exports. Each is declared with
-// the type by which the table of functions calls it. Thread safety: any thread may call them.
+// The functions of CUDA's driver, NVML, cuBLASLt and cuDNN that the fake exports. Each is declared
+// with the type by which the table of functions calls it. Thread safety: any thread may call them.
 #pragma once
 
 #include <type_traits>
 
 #include "foretune/cuda/cublaslt_api.h"
+#include "foretune/cuda/cudnn_api.h"
 #include "foretune/cuda/driver_api.h"
 
 namespace foretune::fake_gpu {
@@ -89,6 +90,19 @@ EntryOf<decltype(cublaslt::Api::layout_get)> cublasLtMatrixLayoutGetAttribute;
 EntryOf<decltype(cublaslt::Api::preference_create)> cublasLtMatmulPreferenceCreate;
 EntryOf<decltype(cublaslt::Api::preference_destroy)> cublasLtMatmulPreferenceDestroy;
 EntryOf<decltype(cublaslt::Api::preference_set)> cublasLtMatmulPreferenceSetAttribute;
+
+EntryOf<decltype(cudnn::Api::get_version)> cudnnGetVersion;
+EntryOf<decltype(cudnn::Api::get_error_string)> cudnnGetErrorString;
+EntryOf<decltype(cudnn::Api::get_last_error)> cudnnGetLastErrorString;
+EntryOf<decltype(cudnn::Api::create)> cudnnCreate;
+EntryOf<decltype(cudnn::Api::destroy)> cudnnDestroy;
+EntryOf<decltype(cudnn::Api::set_stream)> cudnnSetStream;
+EntryOf<decltype(cudnn::Api::descriptor_create)> cudnnBackendCreateDescriptor;
+EntryOf<decltype(cudnn::Api::descriptor_destroy)> cudnnBackendDestroyDescriptor;
+EntryOf<decltype(cudnn::Api::finalize)> cudnnBackendFinalize;
+EntryOf<decltype(cudnn::Api::set)> cudnnBackendSetAttribute;
+EntryOf<decltype(cudnn::Api::get)> cudnnBackendGetAttribute;
+EntryOf<decltype(cudnn::Api::execute)> cudnnBackendExecute;
 
 }  // extern "C"
 #pragma GCC visibility pop

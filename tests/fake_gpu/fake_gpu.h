@@ -1,7 +1,7 @@
-// libforetune_fake_gpu.so plays NVIDIA's driver, NVML and cuBLASLt on the CPU, so that everything
-// that measures on a GPU can be tested without one. It exports the symbols that cuda::DriverApi,
-// cuda::NvmlApi and cublaslt::Api look up: give its path as all three libraries. This file is its
-// manual; it declares nothing.
+// libforetune_fake_gpu.so plays NVIDIA's driver, NVML, cuBLASLt and cuDNN on the CPU, so that
+// everything that measures on a GPU can be tested without one. It exports the symbols that
+// cuda::DriverApi, cuda::NvmlApi, cublaslt::Api and cudnn::Api look up: give its path as all of
+// them. This file is its manual; it declares nothing.
 //
 // The device
 //   One GPU: sm_90, 132 multiprocessors, 50 MiB of L2 cache, 4 GiB of memory (live allocations are
@@ -30,11 +30,11 @@
 //   Arguments are copied when captured, pointers are checked when the graph executes.
 //
 // Kernels
-//   cuModuleLoadData takes any text that names foretune_fill, foretune_widen, foretune_gelu and
-//   foretune_compare (else 218); the three run on the host as foretune/cuda/kernels/check.cu says.
-//   Another name gives 500 from cuModuleGetFunction. An image that begins with "foretune fake
-//   triton kernel\n" followed by the key of a kernel of the family triton
-//   (foretune/families/triton/triton_config.h) and a zero is such a kernel, by the name of
+//   cuModuleLoadData takes any text that names foretune_fill, foretune_widen, foretune_gelu,
+//   foretune_compare, foretune_conv and foretune_conv_epilogue (else 218); they run on the host as
+//   foretune/cuda/kernels/check.cu says. Another name gives 500 from cuModuleGetFunction. An image
+//   that begins with "foretune fake triton kernel\n" followed by the key of a kernel of the family
+//   triton (foretune/families/triton/triton_config.h) and a zero is such a kernel, by the name of
 //   "matmul". It computes the product with the parameters of that family's launches, in 2200 +
 //   waves * (block_m * block_n * k * 3.3e-4) * f, f by tile, stages, warps and alignment. A launch
 //   with another number of threads or blocks than the key asks for, or with sizes that break what
@@ -85,6 +85,26 @@
 //     the product executed last
 //   void foretune_fake_gpu_set_faults(const char* faults): replaces FORETUNE_FAKE_GPU_FAULTS; not
 //     while other threads use the fake
+//
+// cuDNN
+//   Version 9.19. Seven engines:
+//     0  any convolution; no knobs
+//     1  tensor cores, channels last in multiples of 8 (4 in f32): tile size (2) 0..3, stages (14)
+//        0..2, but not 3 with 2
+//     2  as 1 and not deterministic: tile size (2) 0..3, split (17) 1..64, which needs a workspace
+//     of
+//        4 bytes for every element of the result and part
+//     3  compiles at run time: kernel (24) 0..5, of which 5 does not compile
+//     4  a knob of a type that no version has (60): 0..1
+//     5  Winograd, forward passes of 3x3 without strides and dilations: a workspace of 16 bytes for
+//        every element of the result
+//     6  none: its finalising returns 3000
+//   Tensors are packed, with channels first or last, or finalising the operation returns 3004;
+//   sizes that do not fit give 2008, other mistakes 2000 or 2004. A bias, a tensor of the output's
+//   shape and ReLU may follow a forward pass in that order or another. Heuristics A, B and fallback
+//   offer up to five configs; the fastest is often not the first. Faults name an engine as TILE =
+//   5000 + its number; refuse:TILE makes finalising a plan return 3000, and crash:TILE executing it
+//   5000. Results are computed in double precision and rounded to nearest even.
 //
 // Environment, read once at first use
 //   FORETUNE_FAKE_GPU_NAME    name of the device; "Foretune Fake GPU" if not set

@@ -5,8 +5,10 @@
 #include <cmath>
 #include <cstring>
 
+#include "foretune/cuda/conv_shape.h"
 #include "foretune/cuda/device.h"
 #include "foretune/problem/gemm/gemm.h"
+#include "tests/fake_gpu/fake_conv.h"
 #include "tests/fake_gpu/float_formats.h"
 
 namespace foretune::fake_gpu {
@@ -35,31 +37,6 @@ void set_element(std::byte* to, std::uint64_t i, T value) {
 
 DataType type_of(unsigned number) { return static_cast<DataType>(number); }
 
-std::uint64_t element_bytes(DataType type) {
-  switch (type) {
-    case DataType::kF16:
-    case DataType::kBf16:
-      return 2;
-    case DataType::kF8e4m3:
-      return 1;
-    default:
-      return 4;
-  }
-}
-
-float load(const std::byte* from, DataType type, std::uint64_t i) {
-  switch (type) {
-    case DataType::kF16:
-      return f16_to_float(element<std::uint16_t>(from, i));
-    case DataType::kBf16:
-      return bf16_to_float(element<std::uint16_t>(from, i));
-    case DataType::kF8e4m3:
-      return f8e4m3_to_float(element<std::uint8_t>(from, i));
-    default:
-      return element<float>(from, i);
-  }
-}
-
 void pass_kernel(State& device, std::uint64_t bytes) {
   device.clock_ns += 2000 + static_cast<double>(bytes) / 2400;
 }
@@ -81,19 +58,7 @@ Operation bind_fill(const Launch& launch) {
     for (std::uint64_t i = 0; i < count; ++i) {
       const int whole = static_cast<int>(mix(seed + i) >> (64 - bits)) - (1 << (bits - 1));
       const float value = static_cast<float>(whole) * scale;
-      switch (type) {
-        case DataType::kF16:
-          set_element(values, i, float_to_f16(value));
-          break;
-        case DataType::kBf16:
-          set_element(values, i, float_to_bf16(value));
-          break;
-        case DataType::kF8e4m3:
-          set_element(values, i, float_to_f8e4m3(value));
-          break;
-        default:
-          set_element(values, i, value);
-      }
+      store_element(values, type, i, value);
     }
     pass_kernel(device, bytes);
     return kDriverSuccess;
@@ -113,7 +78,7 @@ Operation bind_widen(const Launch& launch) {
       return kIllegalAddress;
     }
     for (std::uint64_t i = 0; i < count; ++i) {
-      set_element(wide, i, load(narrow, type, i));
+      set_element(wide, i, load_element(narrow, type, i));
     }
     pass_kernel(device, count * (element_bytes(type) + sizeof(float)));
     return kDriverSuccess;
@@ -159,7 +124,7 @@ Operation bind_compare(const Launch& launch) {
     for (std::uint64_t i = 0; i < count; ++i) {
       const auto want = element<float>(exact, i);
       const bool near =
-          std::fabs(load(values, type, i) - want) <= absolute + relative * std::fabs(want);
+          std::fabs(load_element(values, type, i) - want) <= absolute + relative * std::fabs(want);
       if (!near) {
         ++different;
         first = std::min(first, i);
@@ -172,7 +137,97 @@ Operation bind_compare(const Launch& launch) {
   };
 }
 
+Operation bind_conv(const Launch& launch) {
+  void** const parameters = launch.parameters;
+  Conv conv;
+  conv.input.pointer = parameter<DevicePointer>(parameters, 0);
+  conv.weights.pointer = parameter<DevicePointer>(parameters, 1);
+  conv.output.pointer = parameter<DevicePointer>(parameters, 2);
+  conv.shape = parameter<cuda::ConvShape>(parameters, 4);
+  // The kernel writes its result elsewhere than the operation's tensor.
+  const auto to = parameter<DevicePointer>(parameters, 3);
+  (conv.shape.operation == 0   ? conv.output
+   : conv.shape.operation == 1 ? conv.input
+                               : conv.weights)
+      .pointer = to;
+  return [conv](State& device) {
+    if (!run_conv(device.memory, conv)) {
+      return kIllegalAddress;
+    }
+    device.clock_ns += 5000 + conv_flops(conv.shape) / 1000;
+    return kDriverSuccess;
+  };
+}
+
+Operation bind_conv_epilogue(const Launch& launch) {
+  void** const parameters = launch.parameters;
+  const auto values = parameter<DevicePointer>(parameters, 0);
+  const auto count = parameter<std::uint64_t>(parameters, 1);
+  const auto bias = parameter<DevicePointer>(parameters, 2);
+  const auto channels = parameter<unsigned>(parameters, 3);
+  const auto inner = parameter<std::uint64_t>(parameters, 4);
+  const auto added = parameter<DevicePointer>(parameters, 5);
+  const bool relu = parameter<unsigned>(parameters, 6) != 0;
+  return [=](State& device) {
+    std::byte* const to = device.memory.writable(values, count * sizeof(float));
+    const std::byte* const biases = device.memory.readable(bias, channels * sizeof(float));
+    const std::byte* const others =
+        added == 0 ? nullptr : device.memory.readable(added, count * sizeof(float));
+    if (to == nullptr || biases == nullptr || (added != 0 && others == nullptr)) {
+      return kIllegalAddress;
+    }
+    for (std::uint64_t i = 0; i < count; ++i) {
+      float value = element<float>(to, i) + element<float>(biases, i / inner % channels);
+      value += others == nullptr ? 0 : element<float>(others, i);
+      set_element(to, i, relu ? std::max(value, 0.0F) : value);
+    }
+    pass_kernel(device, 3 * count * sizeof(float));
+    return kDriverSuccess;
+  };
+}
+
 }  // namespace
+
+std::uint64_t element_bytes(DataType type) {
+  switch (type) {
+    case DataType::kF16:
+    case DataType::kBf16:
+      return 2;
+    case DataType::kF8e4m3:
+      return 1;
+    default:
+      return 4;
+  }
+}
+
+float load_element(const std::byte* from, DataType type, std::uint64_t i) {
+  switch (type) {
+    case DataType::kF16:
+      return f16_to_float(element<std::uint16_t>(from, i));
+    case DataType::kBf16:
+      return bf16_to_float(element<std::uint16_t>(from, i));
+    case DataType::kF8e4m3:
+      return f8e4m3_to_float(element<std::uint8_t>(from, i));
+    default:
+      return element<float>(from, i);
+  }
+}
+
+void store_element(std::byte* to, DataType type, std::uint64_t i, float value) {
+  switch (type) {
+    case DataType::kF16:
+      set_element(to, i, float_to_f16(value));
+      break;
+    case DataType::kBf16:
+      set_element(to, i, float_to_bf16(value));
+      break;
+    case DataType::kF8e4m3:
+      set_element(to, i, float_to_f8e4m3(value));
+      break;
+    default:
+      set_element(to, i, value);
+  }
+}
 
 std::span<cuda::FunctionObject> kernels() {
   static std::array result{
@@ -180,6 +235,8 @@ std::span<cuda::FunctionObject> kernels() {
       cuda::FunctionObject{"foretune_widen", bind_widen},
       cuda::FunctionObject{"foretune_gelu", bind_gelu},
       cuda::FunctionObject{"foretune_compare", bind_compare},
+      cuda::FunctionObject{"foretune_conv", bind_conv},
+      cuda::FunctionObject{"foretune_conv_epilogue", bind_conv_epilogue},
   };
   return result;
 }

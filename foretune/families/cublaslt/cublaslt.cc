@@ -25,7 +25,6 @@ namespace {
 using cublaslt::MatmulData;
 using cublaslt::Plan;
 using cublaslt::ProductFamily;
-using cublaslt::ProductRun;
 using cublaslt::Session;
 using cublaslt::SessionOptions;
 
@@ -41,7 +40,7 @@ class MatmulArtifact final : public Artifact {
 
   Result<std::unique_ptr<Run>> bind(const Problem& problem, ProblemData& data) override {
     FORETUNE_TRY(MatmulData* const product, MatmulData::of(problem, data));
-    return ProductRun::of_library(session_, *product, config_);
+    return cublaslt::make_library_run(session_, *product, config_);
   }
 
  private:

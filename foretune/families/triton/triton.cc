@@ -24,7 +24,6 @@ namespace {
 using cublaslt::MatmulData;
 using cublaslt::Operands;
 using cublaslt::ProductFamily;
-using cublaslt::ProductRun;
 using cublaslt::SessionOptions;
 using cuda::CompiledKernel;
 using cuda::KernelFile;
@@ -217,11 +216,11 @@ class TritonArtifact final : public Artifact {
   Result<std::unique_ptr<Run>> bind(const Problem& problem, ProblemData& data) override {
     FORETUNE_TRY(MatmulData* const product, MatmulData::of(problem, data));
     if (config_.kernel == TritonTemplate::kLibrary) {
-      return ProductRun::of_library(session_, *product, CublasltConfig::rank(1));
+      return cublaslt::make_library_run(session_, *product, CublasltConfig::rank(1));
     }
     FORETUNE_TRY(const Launch launch,
                  Launch::make(*session_, product->problem(), config_, product->bias()));
-    return std::make_unique<ProductRun>(
+    return cublaslt::make_product_run(
         session_, *product,
         [launch, &api = session_->device->api()](const Operands& operands, cuda::Stream stream) {
           return launch.enqueue(api, operands, stream);
