@@ -1,0 +1,217 @@
+#include "foretune/cudnn/convolution.h"
+
+#include <array>
+#include <atomic>
+#include <chrono>
+#include <mutex>
+#include <optional>
+#include <thread>
+#include <utility>
+
+#include "foretune/base/text.h"
+
+namespace foretune::cudnn {
+namespace {
+
+// The part of the time in which plans that compile are begun.
+constexpr double kCompilingShare = 0.3;
+
+double seconds_since(std::chrono::steady_clock::time_point begin) {
+  return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+}
+
+// The tensors of a call, in the order of TensorId.
+struct Binding {
+  std::vector<std::int64_t> ids;
+  std::vector<const void*> pointers;
+
+  void add(TensorId id, const void* pointer) {
+    ids.push_back(static_cast<std::int64_t>(id));
+    pointers.push_back(pointer);
+  }
+};
+
+}  // namespace
+
+Result<std::unique_ptr<Convolution>> Convolution::create(std::shared_ptr<const Library> library,
+                                                         const ConvProblem& problem,
+                                                         const ConvolutionOptions& options) {
+  std::unique_ptr<Convolution> convolution(new Convolution(problem, options));
+  FORETUNE_TRY(convolution->graph_, ConvGraph::create(std::move(library), problem));
+  return convolution;
+}
+
+Support Convolution::may_use(const EngineFacts& engine) const {
+  // Tensor cores have no f32: they round it to tf32.
+  if (problem_.dtype() == DataType::kF32 &&
+      (engine.has(NumericalNote::kTensorCore) || engine.has(NumericalNote::kDownConvertInputs))) {
+    return Support::no("engine ", engine.index, " rounds f32 to tf32");
+  }
+  if (options_.deterministic && !engine.is_deterministic()) {
+    return Support::no("engine ", engine.index, " is not deterministic");
+  }
+  return Support::yes();
+}
+
+Result<EngineFacts> Convolution::facts(std::int32_t engine) {
+  if (const auto known = facts_.find(engine); known != facts_.end()) {
+    return known->second;
+  }
+  FORETUNE_TRY(EngineFacts facts, graph_->facts(engine));
+  return facts_.emplace(engine, std::move(facts)).first->second;
+}
+
+Result<std::vector<EngineFacts>> Convolution::engines() {
+  FORETUNE_TRY(const std::int64_t numbers, graph_->engine_numbers());
+  std::vector<EngineFacts> found;
+  for (std::int32_t engine = 0; engine < numbers; ++engine) {
+    const Result<EngineFacts> known = facts(engine);
+    if (known && may_use(*known)) {
+      found.push_back(*known);
+    }
+  }
+  return found;
+}
+
+Result<const Convolution::Answers*> Convolution::ask(CudnnHeuristic heuristic) {
+  auto known = answers_.find(heuristic);
+  if (known == answers_.end()) {
+    const auto asked = [&]() -> Result<Answers> {
+      FORETUNE_TRY(const auto configs, graph_->heuristic(heuristic));
+      Answers answers;
+      for (const auto& config : configs) {
+        FORETUNE_TRY(const CudnnConfig words, graph_->config_of(*config));
+        FORETUNE_TRY(const EngineFacts engine, facts(words.engine));
+        if (may_use(engine)) {
+          answers.configs.push_back(config);
+          answers.explicit_configs.push_back(words);
+        }
+      }
+      return answers;
+    };
+    known = answers_.emplace(heuristic, asked()).first;
+  }
+  if (!known->second) {
+    return fail(known->second.error().code, known->second.error().message);
+  }
+  return &*known->second;
+}
+
+Result<std::vector<CudnnConfig>> Convolution::answers(CudnnHeuristic heuristic) {
+  FORETUNE_TRY(const Answers* const answers, ask(heuristic));
+  return answers->explicit_configs;
+}
+
+Result<Plan> Convolution::build(const ConvGraph& graph, const EngineFacts& engine,
+                                std::shared_ptr<const EngineConfig> config) const {
+  if (const Support allowed = may_use(engine); !allowed) {
+    return fail(ErrorCode::kUnsupported, allowed.reason());
+  }
+  FORETUNE_TRY(Plan plan, graph.build(std::move(config), engine));
+  if (plan.workspace_bytes > options_.workspace_bytes) {
+    return fail(ErrorCode::kUnsupported, "it needs ", plan.workspace_bytes,
+                " bytes of workspace, and ", options_.workspace_bytes, " are allowed");
+  }
+  return plan;
+}
+
+Result<Plan> Convolution::build_explicit(const ConvGraph& graph, const CudnnConfig& config) const {
+  FORETUNE_TRY(const EngineFacts engine, graph.facts(config.engine));
+  FORETUNE_TRY(auto node, graph.explicit_config(config));
+  return build(graph, engine, std::move(node));
+}
+
+Result<Plan> Convolution::make_plan(const CudnnConfig& config) {
+  if (config.heuristic == CudnnHeuristic::kNone) {
+    return build_explicit(*graph_, config);
+  }
+  FORETUNE_TRY(const Answers* const answers, ask(config.heuristic));
+  const auto place = static_cast<std::size_t>(config.rank) - 1;
+  if (place >= answers->configs.size()) {
+    return fail(ErrorCode::kUnsupported, "heuristic ", to_string(config.heuristic), " has ",
+                answers->configs.size(), " answers that may be used");
+  }
+  FORETUNE_TRY(const EngineFacts engine, facts(answers->explicit_configs[place].engine));
+  return build(*graph_, engine, answers->configs[place]);
+}
+
+Result<Plan> Convolution::plan(const CudnnConfig& config) {
+  Config key = config.to_config();
+  auto known = plans_.find(key);
+  if (known == plans_.end()) {
+    known = plans_.emplace(std::move(key), make_plan(config)).first;
+  }
+  return known->second;
+}
+
+Result<std::vector<CudnnConfig>> Convolution::build_all(
+    std::span<const CudnnConfig> configs, std::span<const std::shared_ptr<const Library>> libraries,
+    double seconds, const std::function<void()>& enter) {
+  const auto begin = std::chrono::steady_clock::now();
+  std::vector<std::optional<Result<Plan>>> built(configs.size());
+  // A compilation takes long, longer where many threads compile, and cannot be stopped.
+  std::vector<double> limits_s(configs.size(), seconds);
+  for (std::size_t i = 0; i < configs.size(); ++i) {
+    const Result<EngineFacts> engine = facts(configs[i].engine);
+    limits_s[i] *= engine && engine->compiles ? kCompilingShare : 1;
+  }
+  std::atomic<std::size_t> next = 0;
+  std::mutex mutex;
+  Status failed;
+  const auto work = [&](const std::shared_ptr<const Library>& library) {
+    enter();
+    const Result<std::shared_ptr<ConvGraph>> graph = ConvGraph::create(library, problem_);
+    if (!graph) {
+      const std::lock_guard lock(mutex);
+      failed = fail_because(graph.error(), "building plans");
+      return;
+    }
+    for (std::size_t i = next++; i < configs.size(); i = next++) {
+      if (seconds_since(begin) < limits_s[i]) {
+        built[i] = build_explicit(**graph, configs[i]);
+      }
+    }
+  };
+  std::vector<std::thread> threads;
+  for (const std::shared_ptr<const Library>& library : libraries) {
+    threads.emplace_back(work, library);
+  }
+  for (std::thread& thread : threads) {
+    thread.join();
+  }
+  FORETUNE_TRY_STATUS(failed);
+  std::vector<CudnnConfig> known;
+  for (std::size_t i = 0; i < configs.size(); ++i) {
+    if (built[i]) {
+      known.push_back(configs[i]);
+      plans_.emplace(configs[i].to_config(), *std::move(built[i]));
+    }
+  }
+  return known;
+}
+
+Status Convolution::run(const Plan& plan, const ConvOperands& operands) const {
+  const Library& library = graph_->library();
+  Binding binding;
+  binding.add(TensorId::kInput, operands.input);
+  binding.add(TensorId::kWeights, operands.weights);
+  binding.add(TensorId::kOutput, operands.output);
+  if (problem_.epilogue() != ConvEpilogue::kNone) {
+    binding.add(TensorId::kBias, operands.bias);
+  }
+  if (problem_.epilogue() == ConvEpilogue::kBiasAddRelu) {
+    binding.add(TensorId::kAdded, operands.added);
+  }
+  FORETUNE_TRY(Node pack, Node::make(library.api(), Kind::kVariantPack));
+  FORETUNE_TRY_STATUS(
+      pack.set(Attribute::kPackIds, Type::kInt64, std::span<const std::int64_t>(binding.ids)));
+  FORETUNE_TRY_STATUS(pack.set(Attribute::kPackPointers, Type::kPointer,
+                               std::span<const void* const>(binding.pointers)));
+  FORETUNE_TRY_STATUS(pack.set(Attribute::kPackWorkspace, Type::kPointer, operands.workspace));
+  FORETUNE_TRY_STATUS(pack.finalize("variant pack"));
+  const Api& api = *library.api();
+  return api.check(api.execute(library.handle(), plan.node->get(), pack.get()),
+                   "cudnnBackendExecute");
+}
+
+}  // namespace foretune::cudnn

@@ -1,0 +1,67 @@
+// An open GPU with cuDNN, and the family options that select it.
+//
+//   FORETUNE_TRY(const auto parsed, SessionOptions::parse(options, "cudnn", "configs"));
+//   FORETUNE_TRY(const std::shared_ptr<Session> session, Session::open(parsed));
+//
+// Thread safety: plain values; a session belongs to one thread. Cost: opening takes seconds,
+// because the library is large.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "foretune/base/result.h"
+#include "foretune/cuda/measuring/device_session.h"
+#include "foretune/cudnn/conv_data.h"
+#include "foretune/cudnn/convolution.h"
+#include "foretune/family/family.h"
+
+namespace foretune::cudnn {
+
+// Engines of other algorithms than sums of products need hundreds of megabytes.
+inline constexpr std::int64_t kDefaultWorkspaceMb = 1024;
+
+struct SessionOptions : cuda::DeviceOptions {
+  SessionOptions() { workspace_mb = kDefaultWorkspaceMb; }
+
+  std::string file;  // named by the family's own option
+  std::vector<std::string> cudnn{"libcudnn.so.9", "/usr/local/cuda/lib64/libcudnn.so.9"};
+  bool deterministic = false;
+
+  // Parses the options of a family, which has one option of its own that names a file:
+  // `file_option`. Errors: kInvalidArgument for an unknown option and for values that make no
+  // sense.
+  static Result<SessionOptions> parse(const FamilyOptions& options, std::string_view family,
+                                      std::string_view file_option);
+  // Returns no when the system has no NVIDIA driver and the options name none. Leaves it to parse()
+  // to refuse options that make no sense.
+  static Support available(const Result<SessionOptions>& parsed);
+};
+
+struct Session : cuda::DeviceSession {
+  std::shared_ptr<const Library> library;
+  bool deterministic = false;
+
+  // Errors: kUnsupported when there is no device or library, kIo.
+  static Result<std::shared_ptr<Session>> open(const SessionOptions& options);
+  // Makes the inputs and the reference of a convolution.
+  Result<std::unique_ptr<ConvData>> make_data(const Problem& problem, std::uint64_t seed) const;
+  // Returns the convolution of a problem with the plans that it has made. Only the last one is
+  // kept.
+  Result<std::shared_ptr<Convolution>> convolution(const Problem& problem);
+  // Returns `count` handles of the library for threads that work at once.
+  Result<std::vector<std::shared_ptr<const Library>>> libraries(std::size_t count);
+
+ private:
+  std::shared_ptr<Convolution> last_;
+  std::vector<std::shared_ptr<const Library>> libraries_;
+};
+
+// Returns no when the operands, their f32 copies and the reference do not fit a device with
+// `memory_bytes` (0: not known) of memory.
+Support fits_memory(const ConvProblem& problem, double memory_bytes);
+
+}  // namespace foretune::cudnn
