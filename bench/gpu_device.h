@@ -20,13 +20,14 @@ struct GpuDevice {
 };
 
 // `create`: Result<std::unique_ptr<FamilyType>>(const FamilyOptions&). The family's options come
-// from the command line: --cublaslt FILE, --driver FILE, --nvml FILE, --clock_log FILE,
+// from the command line: --cublaslt FILE, --cudnn FILE, --driver FILE, --nvml FILE,
+// --clock_log FILE, --deterministic 1,
 // --workspace_mb N, --configs FILE, --kernels FILE.
 template <class FamilyType, class Create>
 Result<GpuDevice<FamilyType>> open_gpu(int argc, char** argv, const Create& create) {
   FamilyOptions options;
-  for (const std::string_view name :
-       {"cublaslt", "driver", "nvml", "clock_log", "workspace_mb", "configs", "kernels"}) {
+  for (const std::string_view name : {"cublaslt", "cudnn", "deterministic", "driver", "nvml",
+                                      "clock_log", "workspace_mb", "configs", "kernels"}) {
     std::string value = argument(argc, argv, name);
     if (!value.empty()) {
       options.parameters.emplace_back(name, std::move(value));
