@@ -4,7 +4,7 @@
 // convolution.
 //
 //   cudnn_space --shapes bench/shapes/cudnn_layers.txt --output space.ftd --table space.tsv
-//               [--seconds 2] [--list-seconds 1.5] [--build-seconds 1.5] [--configs-max 600]
+//               [--seconds 2] [--list-seconds 1.5] [--build-seconds 1.5] [--configs-max 1500]
 //               [--threads N] [--splits 1,2,4,8,16] [--rounds 9] [--driver FILE] [--cudnn FILE]
 //               [--nvml FILE] [--clock_log FILE] [--workspace_mb N] [--deterministic 1]
 //   cudnn_space --summary space.tsv
@@ -49,6 +49,7 @@ namespace {
 // A pick slower than the best by more than this leaves something to win.
 constexpr double kWorthwhile = 1.03;
 constexpr std::size_t kFinalists = 8;
+constexpr std::size_t kNeighboured = 4;
 // PyTorch's benchmark mode tries so many answers.
 constexpr std::size_t kBenchmarkAnswers = 10;
 // A convolution that ended the program so often is left out.
@@ -61,7 +62,7 @@ struct Arguments {
   double seconds = 2;
   double list_seconds = 1.5;
   double build_seconds = 1.5;
-  std::size_t configs_max = 600;
+  std::size_t configs_max = 1500;
   std::size_t threads = 1;
   int rounds = 9;
   std::vector<std::int32_t> splits;
@@ -75,7 +76,7 @@ Result<Arguments> parse(int argc, char** argv) {
   arguments.seconds = bench::number_argument(argc, argv, "seconds", 2);
   arguments.list_seconds = bench::number_argument(argc, argv, "list-seconds", 1.5);
   arguments.build_seconds = bench::number_argument(argc, argv, "build-seconds", 1.5);
-  arguments.configs_max = bench::count_argument<std::size_t>(argc, argv, "configs-max", 600);
+  arguments.configs_max = bench::count_argument<std::size_t>(argc, argv, "configs-max", 1500);
   arguments.threads = bench::count_argument<std::size_t>(
       argc, argv, "threads", std::max(1U, std::thread::hardware_concurrency()));
   arguments.rounds = static_cast<int>(bench::count_argument<unsigned>(argc, argv, "rounds", 9));
@@ -131,7 +132,7 @@ struct Row {
     return {&combinations, &tried,        &accepted, &measured,       &ok,
             &wrong,        &refused,      &stopped,  &a_ns,           &b_ns,
             &fallback_ns,  &benchmark_ns, &best_ns,  &best_answer_ns, &best_exact_ns,
-            &best_bytes,   &seconds};
+            &best_bytes,   &prepare_s,    &seconds};
   }
   std::string line() {
     std::string text = problem;
@@ -273,6 +274,7 @@ class Walk {
 
  private:
   Status measure(const CudnnConfig& config);
+  std::vector<CudnnConfig>::iterator nearest(std::vector<CudnnConfig>& order);
   Result<double> benchmark_choice(CudnnConfig& choice);
   Status finals();
   Status append(const Measurement& measurement) { return journal_.append(measurement); }
@@ -388,6 +390,34 @@ Status Walk::finals() {
   return {};
 }
 
+// Returns the config that differs in the fewest knobs from one of the fastest so far.
+std::vector<CudnnConfig>::iterator Walk::nearest(std::vector<CudnnConfig>& order) {
+  std::vector<std::pair<double, CudnnConfig>> fastest = ranking_;
+  const auto count = static_cast<std::ptrdiff_t>(std::min(kNeighboured, fastest.size()));
+  std::partial_sort(fastest.begin(), fastest.begin() + count, fastest.end(),
+                    [](const auto& a, const auto& b) { return a.first < b.first; });
+  fastest.resize(static_cast<std::size_t>(count));
+  const auto distance = [](const CudnnConfig& a, const CudnnConfig& b) {
+    std::size_t differences = a.engine == b.engine ? 0 : a.knobs.size();
+    for (std::size_t i = 0; i < a.knobs.size(); ++i) {
+      differences += a.knobs[i] == b.knobs[i] ? 0U : 1U;
+    }
+    return differences;
+  };
+  auto best = order.begin();
+  std::size_t least = 2 * kCudnnKnobs.size();
+  for (auto candidate = order.begin(); candidate != order.end(); ++candidate) {
+    for (const auto& [time_ns, config] : fastest) {
+      const std::size_t differences = distance(*candidate, config);
+      if (differences < least) {
+        least = differences;
+        best = candidate;
+      }
+    }
+  }
+  return best;
+}
+
 Result<Row> Walk::go() {
   const double begin_s = bench::seconds_now();
   FORETUNE_TRY(const cudnn::Listed listed,
@@ -423,13 +453,16 @@ Result<Row> Walk::go() {
       order, device_.family->build(problem_, order, arguments_.threads, arguments_.build_seconds));
   row_.prepare_s = bench::seconds_now() - begin_s;
   const double start_s = bench::seconds_now();
-  for (std::size_t i = 0; i < order.size(); ++i) {
-    if (bench::seconds_now() - start_s > arguments_.seconds) {
-      break;
-    }
-    FORETUNE_TRY_STATUS(measure(order[i]));
-    if (answered.contains(order[i].to_config())) {
+  bool searches = false;
+  while (!order.empty() && bench::seconds_now() - start_s < arguments_.seconds) {
+    const auto next = searches ? nearest(order) : order.begin();
+    const CudnnConfig config = *next;
+    order.erase(next);
+    FORETUNE_TRY_STATUS(measure(config));
+    if (answered.contains(config.to_config())) {
       row_.best_answer_ns = best_ns_;
+    } else {
+      searches = !searches;
     }
   }
   FORETUNE_TRY_STATUS(finals());

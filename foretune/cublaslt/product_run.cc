@@ -13,7 +13,8 @@ std::unique_ptr<Run> make_product_run(std::shared_ptr<const Session> session, Ma
       std::move(session), data,
       [&data, enqueue = std::move(enqueue)](std::size_t set, cuda::Stream stream) {
         return enqueue(data.operands(set), stream);
-      });
+      },
+      cuda::DeviceRun::Options{});
 }
 
 Result<std::unique_ptr<Run>> make_library_run(std::shared_ptr<const Session> session,

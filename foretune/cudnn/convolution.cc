@@ -1,6 +1,6 @@
 #include "foretune/cudnn/convolution.h"
 
-#include <array>
+#include <algorithm>
 #include <atomic>
 #include <chrono>
 #include <mutex>
@@ -13,8 +13,9 @@
 namespace foretune::cudnn {
 namespace {
 
-// The part of the time in which plans that compile are begun.
-constexpr double kCompilingShare = 0.3;
+// Compilations wait for each other, and none can be stopped: with 16 threads the last one took up
+// to ten seconds.
+constexpr std::size_t kThreadsPerCompiler = 4;
 
 double seconds_since(std::chrono::steady_clock::time_point begin) {
   return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
@@ -42,9 +43,12 @@ Result<std::unique_ptr<Convolution>> Convolution::create(std::shared_ptr<const L
 }
 
 Support Convolution::may_use(const EngineFacts& engine) const {
+  // Results of such engines differ from the reference by more than tf32 explains.
+  if (engine.has(NumericalNote::kDownConvertInputs)) {
+    return Support::no("engine ", engine.index, " rounds its operands to a narrower type");
+  }
   // Tensor cores have no f32: they round it to tf32.
-  if (problem_.dtype() == DataType::kF32 &&
-      (engine.has(NumericalNote::kTensorCore) || engine.has(NumericalNote::kDownConvertInputs))) {
+  if (problem_.dtype() == DataType::kF32 && engine.has(NumericalNote::kTensorCore)) {
     return Support::no("engine ", engine.index, " rounds f32 to tf32");
   }
   if (options_.deterministic && !engine.is_deterministic()) {
@@ -149,35 +153,39 @@ Result<std::vector<CudnnConfig>> Convolution::build_all(
     double seconds, const std::function<void()>& enter) {
   const auto begin = std::chrono::steady_clock::now();
   std::vector<std::optional<Result<Plan>>> built(configs.size());
-  // A compilation takes long, longer where many threads compile, and cannot be stopped.
-  std::vector<double> limits_s(configs.size(), seconds);
+  std::vector<std::size_t> plain;
+  std::vector<std::size_t> compiled;
   for (std::size_t i = 0; i < configs.size(); ++i) {
     const Result<EngineFacts> engine = facts(configs[i].engine);
-    limits_s[i] *= engine && engine->compiles ? kCompilingShare : 1;
+    (engine && engine->compiles ? compiled : plain).push_back(i);
   }
-  std::atomic<std::size_t> next = 0;
   std::mutex mutex;
   Status failed;
-  const auto work = [&](const std::shared_ptr<const Library>& library) {
-    enter();
-    const Result<std::shared_ptr<ConvGraph>> graph = ConvGraph::create(library, problem_);
-    if (!graph) {
-      const std::lock_guard lock(mutex);
-      failed = fail_because(graph.error(), "building plans");
-      return;
-    }
-    for (std::size_t i = next++; i < configs.size(); i = next++) {
-      if (seconds_since(begin) < limits_s[i]) {
-        built[i] = build_explicit(**graph, configs[i]);
+  const auto build_some = [&](const std::vector<std::size_t>& some, std::size_t threads) {
+    std::atomic<std::size_t> next = 0;
+    const auto work = [&](const std::shared_ptr<const Library>& library) {
+      enter();
+      const Result<std::shared_ptr<ConvGraph>> graph = ConvGraph::create(library, problem_);
+      if (!graph) {
+        const std::lock_guard lock(mutex);
+        failed = fail_because(graph.error(), "building plans");
+        return;
       }
+      for (std::size_t i = next++; i < some.size() && seconds_since(begin) < seconds; i = next++) {
+        built[some[i]] = build_explicit(**graph, configs[some[i]]);
+      }
+    };
+    std::vector<std::thread> pool;
+    for (const std::shared_ptr<const Library>& library : libraries.first(threads)) {
+      pool.emplace_back(work, library);
+    }
+    for (std::thread& thread : pool) {
+      thread.join();
     }
   };
-  std::vector<std::thread> threads;
-  for (const std::shared_ptr<const Library>& library : libraries) {
-    threads.emplace_back(work, library);
-  }
-  for (std::thread& thread : threads) {
-    thread.join();
+  build_some(plain, libraries.size());
+  if (!compiled.empty()) {
+    build_some(compiled, std::max<std::size_t>(1, libraries.size() / kThreadsPerCompiler));
   }
   FORETUNE_TRY_STATUS(failed);
   std::vector<CudnnConfig> known;

@@ -145,6 +145,17 @@ TEST(Convolution, F32IsNotRoundedToTf32) {
                   ->plan(CudnnConfig::of_engine(1)));
 }
 
+TEST(Convolution, OperandsAreNotRoundedToANarrowerType) {
+  for (const DataType dtype : {DataType::kTf32, DataType::kBf16}) {
+    const auto convolution = convolution_of(small(ConvOperation::kForward, dtype));
+    EXPECT_TRUE(convolution->may_use({.index = 9, .notes = {NumericalNote::kTensorCore}}));
+    const Support refused = convolution->may_use(
+        {.index = 9, .notes = {NumericalNote::kTensorCore, NumericalNote::kDownConvertInputs}});
+    ASSERT_FALSE(refused);
+    EXPECT_NE(refused.reason().find("narrower type"), std::string::npos);
+  }
+}
+
 TEST(Convolution, DeterminismCanBeDemanded) {
   const auto convolution = convolution_of(small(), {.deterministic = true});
   const auto refused = convolution->plan(CudnnConfig::of_engine(2));

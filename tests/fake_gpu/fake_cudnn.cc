@@ -27,6 +27,8 @@ using cudnn::Kind;
 using cudnn::kSuccess;
 using cudnn::Type;
 
+constexpr int kTextureFailed = 4006;
+
 // The message of the last call that failed, by thread.
 std::string_view& last_error() {
   thread_local std::string_view message;
@@ -352,6 +354,11 @@ int cudnnBackendExecute(Handle handle, Descriptor plan, Descriptor pack) {
   if (faults().crash.contains(fault)) {
     device.broken = kLaunchFailed;
     return kExecutionFailed;
+  }
+  cuda::StreamObject* const stream = device.find_stream(handle->stream);
+  if (stream != nullptr && stream->capture && cannot_be_captured(engine, plan->choice.knobs)) {
+    stream->capture->lost = true;
+    return refuse(kTextureFailed, "textures cannot be made here");
   }
   const int code = device.submit(
       handle->stream,

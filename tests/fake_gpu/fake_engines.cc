@@ -108,6 +108,10 @@ int judge_plan(const EngineRow& engine, const KnobChoices& knobs) {
                                                                                 : kSuccess;
 }
 
+bool cannot_be_captured(const EngineRow& engine, const KnobChoices& knobs) {
+  return engine.index == 4 && value_of(engine, knobs, kOfLaterVersions) == 1;
+}
+
 std::size_t workspace_of(const EngineRow& engine, const ConvGraph& graph,
                          const KnobChoices& knobs) {
   const std::uint64_t elements = conv_result_elements(graph.conv.shape);

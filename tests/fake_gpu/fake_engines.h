@@ -52,6 +52,8 @@ inline constexpr unsigned kEngineFaults = 5000;
 int judge_engine(const EngineRow& engine, const ConvGraph& graph);
 int judge_config(const EngineRow& engine, const ConvGraph& graph, const KnobChoices& knobs);
 int judge_plan(const EngineRow& engine, const KnobChoices& knobs);
+// Returns true for configs that make objects whenever they are executed.
+bool cannot_be_captured(const EngineRow& engine, const KnobChoices& knobs);
 std::size_t workspace_of(const EngineRow& engine, const ConvGraph& graph, const KnobChoices& knobs);
 double simulated_ns(const EngineRow& engine, const ConvGraph& graph, const KnobChoices& knobs);
 // Returns the answers of a heuristic, best first.

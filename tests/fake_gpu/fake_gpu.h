@@ -95,7 +95,8 @@
 //     of
 //        4 bytes for every element of the result and part
 //     3  compiles at run time: kernel (24) 0..5, of which 5 does not compile
-//     4  a knob of a type that no version has (60): 0..1
+//     4  a knob of a type that no version has (60): 0..1; executing it with 1 while its stream
+//        captures returns 4006, and the capture is lost
 //     5  Winograd, forward passes of 3x3 without strides and dilations: a workspace of 16 bytes for
 //        every element of the result
 //     6  none: its finalising returns 3000

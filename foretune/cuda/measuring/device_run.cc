@@ -10,7 +10,16 @@ void DeviceRun::run() {
 }
 
 Result<double> DeviceRun::first_run() {
-  return watch_.first_run([this](std::int64_t) { return enqueue(0); });
+  const auto enqueue_first = [this](std::int64_t) { return enqueue(0); };
+  FORETUNE_TRY(const double rough_ns, watch_.first_run(enqueue_first));
+  if (options_.checks_capture) {
+    if (const Status captured = watch_.record({.runs = 1, .windows = 1}, enqueue_first, {});
+        !captured) {
+      return fail(captured.error().code,
+                  "it cannot be captured in a CUDA graph: ", captured.error().message);
+    }
+  }
+  return rough_ns;
 }
 
 Status DeviceRun::time(std::int64_t runs, std::int32_t windows, bool cold,

@@ -25,18 +25,24 @@ class DeviceRun final : public Run, public DeviceClock {
   // means a broken context, and ends the process.
   using Enqueue = std::function<Status(std::size_t set, Stream stream)>;
 
-  // `metrics`: those that are known without running.
+  struct Options {
+    std::vector<MetricValue> metrics;  // known without running
+    // Refuses work that cannot be captured in a graph. For libraries that create objects while they
+    // enqueue; costs about 100 us.
+    bool checks_capture = false;
+  };
+
   DeviceRun(std::shared_ptr<const DeviceSession> session, DeviceData& data, Enqueue enqueue,
-            std::vector<MetricValue> metrics = {})
+            Options options)
       : session_(std::move(session)),
         data_(data),
         enqueue_(std::move(enqueue)),
-        metrics_(std::move(metrics)),
+        options_(std::move(options)),
         watch_(*session_->device) {}
 
   void run() override;
   DeviceClock* device_clock() override { return this; }
-  std::vector<MetricValue> metrics() override { return metrics_; }
+  std::vector<MetricValue> metrics() override { return options_.metrics; }
   Result<double> first_run() override;
   Status time(std::int64_t runs, std::int32_t windows, bool cold,
               std::vector<double>& windows_ns) override;
@@ -47,7 +53,7 @@ class DeviceRun final : public Run, public DeviceClock {
   std::shared_ptr<const DeviceSession> session_;
   DeviceData& data_;
   Enqueue enqueue_;
-  std::vector<MetricValue> metrics_;
+  Options options_;
   Stopwatch watch_;
 };
 

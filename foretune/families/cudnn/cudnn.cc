@@ -46,9 +46,10 @@ class ConvolutionArtifact final : public Artifact {
     FORETUNE_TRY(ConvData* const conv, ConvData::of(problem, data));
     FORETUNE_TRY(std::shared_ptr<Convolution> convolution, session_->convolution(problem));
     FORETUNE_TRY(const Plan plan, convolution->plan(config_));
-    const std::vector<MetricValue> metrics{
-        {kWorkspaceBytes, static_cast<double>(plan.workspace_bytes), 0, 1},
-        {kDeterministic, plan.engine.is_deterministic() ? 1.0 : 0.0, 0, 1}};
+    cuda::DeviceRun::Options options{
+        .metrics = {{kWorkspaceBytes, static_cast<double>(plan.workspace_bytes), 0, 1},
+                    {kDeterministic, plan.engine.is_deterministic() ? 1.0 : 0.0, 0, 1}},
+        .checks_capture = true};
     return std::make_unique<cuda::DeviceRun>(
         session_, *conv,
         [convolution = std::move(convolution), plan, conv](std::size_t set,
@@ -56,7 +57,7 @@ class ConvolutionArtifact final : public Artifact {
           conv->expect_transformed(plan.engine.is_transformed());
           return convolution->run(plan, conv->operands(set));
         },
-        metrics);
+        std::move(options));
   }
 
  private:
