@@ -176,7 +176,7 @@ double median_of(std::vector<double> values) {
   return values[values.size() / 2];
 }
 
-// What the best of all wins over a choice, over the rows that have both.
+// The gain of the best of all over a choice, in the rows that have both.
 struct Gain {
   double mean = 0;  // geometric
   double median = 0;

@@ -40,7 +40,6 @@ inline constexpr std::size_t kLeastVersion = 90000;
 enum class TensorType : int {
   kF32 = 0,
   kF16 = 2,
-  kI64 = 10,
   kBf16 = 9,
 };
 
@@ -164,12 +163,9 @@ inline constexpr int kCrossCorrelation = 1;  // cudnnConvolutionMode_t
 enum class NumericalNote : int {
   kTensorCore = 0,
   kDownConvertInputs = 1,
-  kReducedPrecisionReduction = 2,
   kFft = 3,
   kNondeterministic = 4,
   kWinograd = 5,
-  kWinograd4 = 6,
-  kWinograd6 = 7,
   kWinograd13 = 8,
 };
 // cudnnBackendBehaviorNote_t.

@@ -19,7 +19,7 @@ namespace foretune::cudnn {
 struct Enumeration {
   // Knobs that split a sum into parts have up to 2,048 values; only these are tried.
   std::vector<std::int32_t> splits{1, 2, 3, 4, 6, 8, 16, 32};
-  // Of an engine with more combinations than this a random part is tried.
+  // A random part is tried of the combinations of an engine that has more than this.
   std::uint64_t max_of_engine = 200'000;
   double seconds = 10;
   std::uint64_t seed = 1;
