@@ -84,4 +84,27 @@ holds "pick:" predict.txt
 # Evaluation needs no device: the heuristic's first choice is one of the baselines.
 "$foretune" validate-model --model gpu.ftm --dataset gpu.ftd >evaluate.txt 2>&1
 holds "family's default" evaluate.txt
+
+# Convolutions by cuDNN: the heuristics' ranks and configs from a file; determinism can be demanded.
+cudnn=(--family cudnn --family-option "driver=$fake" --family-option "nvml=$fake"
+  --family-option "cudnn=$fake" --family-option workspace_mb=16)
+{
+  echo "engine=1 tile_size=2"
+  echo "engine=2 tile_size=2 split_k_slc=2"
+} >cudnn_configs.txt
+{
+  for op in forward backward_data backward_weight; do
+    echo "conv op=$op n=2 c=16 k=16 hi=6 wi=6 y=3 x=3 pad_h=1 pad_w=1 dtype=bf16"
+  done
+} >convolutions.txt
+"$foretune" collect "${cudnn[@]}" --family-option configs=cudnn_configs.txt --shapeset convolutions.txt \
+  --num-shapes 0 --search-space EXHAUSTIVE --search-mode fast --output cudnn.ftd >cudnn.txt 2>&1
+"$foretune" inspect cudnn.ftd >cudnn_inspect.txt
+holds "measurements        114" cudnn_inspect.txt
+holds "metrics             time_ns, bytes, deterministic:maximise:" cudnn_inspect.txt
+holds "unsupported" cudnn_inspect.txt
+"$foretune" convert cudnn.ftd --output cudnn.csv >/dev/null
+"$foretune" tune conv --op forward --n 2 --c 16 --k 16 --hi 6 --wi 6 --y 3 --x 3 --dtype bf16 "${cudnn[@]}" \
+  --strategy exhaustive --objective "minimise time_ns subject to deterministic >= 1" >cudnn_tune.txt 2>&1
+holds "best" cudnn_tune.txt
 echo "all passed"

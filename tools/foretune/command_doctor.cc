@@ -97,7 +97,8 @@ void print_gpu() {
   };
   static constexpr std::array kLibraries{
       Library{"libcuda.so.1", "NVIDIA driver"}, Library{"libnvidia-ml.so.1", "NVIDIA management"},
-      Library{"libcublasLt.so.13", "cuBLASLt 13"}, Library{"libcublasLt.so.12", "cuBLASLt 12"}};
+      Library{"libcublasLt.so.13", "cuBLASLt 13"}, Library{"libcublasLt.so.12", "cuBLASLt 12"},
+      Library{"libcudnn.so.9", "cuDNN 9"}};
   print("GPU libraries (loaded only by workers)\n");
   for (const Library& library : kLibraries) {
     print(row(library.what, has_library(library.file) ? library.file : "not found"));
