@@ -104,7 +104,7 @@ holds "measurements        114" cudnn_inspect.txt
 holds "metrics             time_ns, bytes, deterministic:maximise:" cudnn_inspect.txt
 holds "unsupported" cudnn_inspect.txt
 "$foretune" convert cudnn.ftd --output cudnn.csv >/dev/null
-"$foretune" tune conv --op forward --n 2 --c 16 --k 16 --hi 6 --wi 6 --y 3 --x 3 --dtype bf16 "${cudnn[@]}" \
+"$foretune" tune conv op=forward n=2 c=16 k=16 hi=6 wi=6 y=3 x=3 dtype=bf16 "${cudnn[@]}" \
   --strategy exhaustive --objective "minimise time_ns subject to deterministic >= 1" >cudnn_tune.txt 2>&1
 holds "best" cudnn_tune.txt
 echo "all passed"
