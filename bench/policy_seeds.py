@@ -6,8 +6,9 @@
 
 Every run learns from nothing on computations that its seed draws (`mixed`), and is judged on LoopTune's
 25 test products: the first proposal without a measurement, and the best of ten. The textbook's first
-schedule is measured in the same run. All figures are geometric means of shares of the peak; over the
-seeds they are the mean, the standard deviation, the least and the greatest.
+schedule is measured in the same run. Shares are of the peak, `over` is over the textbook; all are
+geometric means over the products. Over the seeds they are the mean, the standard deviation, the least and the
+greatest.
 """
 
 from __future__ import annotations
@@ -23,6 +24,7 @@ import sys
 import tempfile
 
 COLUMNS = ("start", "unmeasured", "best", "textbook")
+RATIOS = ("unmeasured over", "best over")
 
 
 def train(program: str, trainer: str, seed: int, arguments: argparse.Namespace,
@@ -37,7 +39,8 @@ def train(program: str, trainer: str, seed: int, arguments: argparse.Namespace,
         subprocess.run(command, check=True, stdout=log)
     with open(run / "end" / trainer / "test.csv", encoding="utf-8") as file:
         rows = list(csv.reader(file))
-    return {name: float(rows[-1][rows[0].index(name)]) for name in COLUMNS}
+    shares = {name: float(rows[-1][rows[0].index(name)]) for name in COLUMNS}
+    return shares | {name: shares[name.split()[0]] / shares["textbook"] for name in RATIOS}
 
 
 def summary(values: list[float]) -> dict[str, float]:
@@ -76,11 +79,11 @@ def main() -> int:
             for seed in range(1, arguments.seeds + 1):
                 runs.append(train(arguments.program, trainer, seed, arguments, folder))
                 print(f"{trainer:7} seed {seed:2}  " + "  ".join(
-                    f"{name} {100 * runs[-1][name]:5.1f} %" for name in COLUMNS), flush=True)
-            for name in COLUMNS:
+                    f"{name} {100 * value:5.1f} %" for name, value in runs[-1].items()), flush=True)
+            for name in COLUMNS + RATIOS:
                 each = summary([run[name] for run in runs])
                 metrics |= {f"{trainer} {name} {key}": value for key, value in each.items()}
-                print(f"{trainer:7} {name:10} " + "  ".join(
+                print(f"{trainer:7} {name:15} " + "  ".join(
                     f"{key} {100 * value:5.1f} %" for key, value in each.items()), flush=True)
     if arguments.json:
         content = {"name": "policy_seeds", "metrics": metrics, "machine": {"cpu": cpu_name()},

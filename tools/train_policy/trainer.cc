@@ -493,8 +493,10 @@ class Trainer {
     if (folder().empty() || options_.eval_size == 0 || options_.is_deterministic || stop_ != 0) {
       return {};
     }
+    // Another program may have had the core when the run began.
+    const double peak = options_.peak > 0 ? peak_ : std::max(peak_, measure_fma_gflops(0.2, isa_));
     const EvaluationSettings settings{.isa = isa_,
-                                      .peak_gflops = peak_,
+                                      .peak_gflops = peak,
                                       .machine = policy_machine(info_.fingerprint.hardware),
                                       .measurements = options_.eval_measurements,
                                       .seed = options_.seed};
