@@ -1,8 +1,8 @@
 #include "tests/fake_gpu/fake_backend.h"
 
 #include <algorithm>
-#include <cstring>
 #include <optional>
+#include <span>
 
 #include "tests/fake_gpu/fake_objects.h"
 
@@ -53,7 +53,7 @@ std::optional<Tensor> tensor_of(const BackendObject& object, Attribute attribute
     default:
       break;
   }
-  tensor.is_virtual = value_of<bool>(*node, Attribute::kTensorIsVirtual).value_or(false);
+  tensor.is_virtual = value_of<char>(*node, Attribute::kTensorIsVirtual).value_or(0) != 0;
   tensor.dimensions = values_of<std::int64_t>(*node, Attribute::kTensorDimensions);
   tensor.strides = values_of<std::int64_t>(*node, Attribute::kTensorStrides);
   return tensor;
@@ -319,16 +319,15 @@ int finalize_choice(BackendObject& object) {
 template <class T>
 std::vector<T> values_of(const BackendObject& object, Attribute attribute) {
   const auto found = object.values.find(attribute);
-  if (found == object.values.end() ||
-      found->second.bytes.size() != sizeof(T) * static_cast<std::size_t>(found->second.count)) {
+  if (found == object.values.end()) {
     return {};
   }
   std::vector<T> values(static_cast<std::size_t>(found->second.count));
-  for (std::size_t i = 0; i < values.size(); ++i) {
-    T value{};
-    std::memcpy(&value, found->second.bytes.data() + i * sizeof(T), sizeof(T));
-    values[i] = value;
+  const std::span<std::byte> room = std::as_writable_bytes(std::span(values));
+  if (found->second.bytes.size() != room.size()) {
+    return {};
   }
+  std::ranges::copy(found->second.bytes, room.begin());
   return values;
 }
 template std::vector<std::int64_t> values_of(const BackendObject& object, Attribute attribute);

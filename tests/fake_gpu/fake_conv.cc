@@ -67,7 +67,9 @@ class Geometry {
     return filter / k_ * c_ + channel;
   }
   [[nodiscard]] std::uint64_t filters() const { return groups_ * k_; }
-  [[nodiscard]] std::uint64_t inner() const { return shape_.channels_last != 0 ? 1 : out_; }
+  [[nodiscard]] std::uint64_t inner() const {
+    return shape_.channels_last != 0 ? 1 : std::max<std::uint64_t>(1, out_);
+  }
 
  private:
   [[nodiscard]] std::uint64_t place(std::uint64_t outer, std::uint64_t channel, std::uint64_t point,
