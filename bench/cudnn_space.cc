@@ -226,9 +226,9 @@ void print_summary(const std::vector<Row>& all) {
     by_direction[conv ? std::string(to_string(conv->operation())) : "unknown"].push_back(row);
   }
   for (const auto& [direction, rows] : by_direction) {
-    const auto sum = [&rows = rows](double Row::* field) {
+    const auto sum = [&layers = rows](double Row::* field) {
       double total = 0;
-      for (const Row& row : rows) {
+      for (const Row& row : layers) {
         total += row.*field;
       }
       return total;

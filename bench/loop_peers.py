@@ -11,7 +11,7 @@
   and with ten measurements, and the seconds that these took. Timed in C++.
 - TVM, default: the loops as te.create_prim_func writes them, compiled by LLVM for this CPU; then
   one step after another, as LoopTune's comparison takes them: blocks of 32 x 32 x 4, the loops in
-  the order m n k within, lanes along n.
+  the order m k n within, lanes along n.
 - TVM, MetaSchedule: the best of --trials trials (0 leaves it out), and the seconds that they took.
   Its first takes longer than our whole search: processes that build and run have to start.
 - NumPy: numpy.matmul with out=, called from Python on the same arrays; its OpenBLAS on one thread,
