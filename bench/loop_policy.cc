@@ -350,12 +350,17 @@ void add_products(const std::vector<Row>& products, Figures& figures) {
   figures.add("ten_ms_worst", ten);
 }
 
-// Figures of the rows whose names begin like this.
-void add_beyond(const std::vector<Row>& rows, const std::string& prefix, const std::string& suffix,
-                Figures& figures) {
+std::vector<Row> rows_of(const std::vector<Row>& rows, const std::string& prefix) {
   std::vector<Row> chosen;
   std::copy_if(rows.begin(), rows.end(), std::back_inserter(chosen),
                [&](const Row& row) { return row.name.starts_with(prefix); });
+  return chosen;
+}
+
+// Figures of the rows whose names begin like this.
+void add_beyond(const std::vector<Row>& rows, const std::string& prefix, const std::string& suffix,
+                Figures& figures) {
+  const std::vector<Row> chosen = rows_of(rows, prefix);
   if (chosen.empty()) {
     return;
   }
@@ -379,9 +384,7 @@ void add_beyond(const std::vector<Row>& rows, const std::string& prefix, const s
 
 void add_transfer(const std::vector<Row>& rows, const std::string& prefix, const std::string& name,
                   Figures& figures) {
-  std::vector<Row> chosen;
-  std::copy_if(rows.begin(), rows.end(), std::back_inserter(chosen),
-               [&](const Row& row) { return row.name.starts_with(prefix); });
+  const std::vector<Row> chosen = rows_of(rows, prefix);
   figures.add(
       name, mean_of(chosen, [](const Row& row) { return row.share[kOtherTen] / row.share[kTen]; }));
   figures.add(name + "_unmeasured", mean_of(chosen, [](const Row& row) {

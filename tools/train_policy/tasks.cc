@@ -1,12 +1,12 @@
 #include "tasks.h"
 
 #include <algorithm>
-#include <array>
 #include <cmath>
 #include <string>
 #include <unordered_set>
 #include <utility>
 
+#include "bench/loop_problems.h"
 #include "foretune/base/check.h"
 #include "foretune/base/rng.h"
 #include "foretune/base/text.h"
@@ -25,11 +25,6 @@ constexpr double kLargestFlops = 1e9;
 // One in as many products.
 constexpr std::uint64_t kLargeOneIn = 9;
 
-// Problems whose schedules bench/loop_search enumerates: policies are judged by them.
-constexpr std::array kEnumerated = {
-    "mm m=64 n=96 k=240",  "mm m=112 n=240 k=128", "mm m=192 n=176 k=80",
-    "mm m=240 n=128 k=96", "mm m=127 n=129 k=131", "conv c=32 h=14 w=14 o=32 r=3 s=3 pad=1 nhwc"};
-
 class Drawer {
  public:
   explicit Drawer(std::uint64_t seed) : rng_(seed) {
@@ -38,7 +33,7 @@ class Drawer {
         seen_.insert(benchmark.computation.name);
       }
     }
-    for (const char* const text : kEnumerated) {
+    for (const char* const text : bench::kEnumeratedNests) {
       seen_.insert(loop::parse_computation(text)->name);
     }
   }

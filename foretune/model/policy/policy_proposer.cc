@@ -18,7 +18,6 @@ using loop::LoopActions;
 using loop::Nest;
 using loop::PolicyObserver;
 
-constexpr std::size_t kLoopFloats = LoopActions::kLevels * PolicyObserver::kLoopColumns;
 // As many as stored schedules have.
 constexpr std::size_t kMostLoops = 10;
 // Walks for each schedule that is asked for, beside the one without chance.
@@ -136,7 +135,7 @@ PolicyWalker::PolicyWalker(const PolicyBody& body, const loop::Computation& comp
       observer_(computation, unit, machine),
       plain_(Nest::plain(computation)),
       evaluator_(body.policy),
-      loops_(kLoopFloats),
+      loops_(PolicyObserver::kLoopFloats),
       whole_(PolicyObserver::kWholeColumns),
       scores_(LoopActions::kCount),
       mask_(LoopActions::kCount) {}
