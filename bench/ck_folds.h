@@ -52,7 +52,7 @@ struct CkJudge {
 };
 
 // Trains every way on what each fold leaves and judges its picks on the fold, beside the baselines
-// of docs/evaluation.md. `key` says which problems a fold keeps together.
+// of docs/explanation/evaluation.md. `key` says which problems a fold keeps together.
 Status judge_ck_folds(const CkJudge& judge, const std::vector<CkWay>& ways, GroupKey key,
                       const std::string& head, Figures& figures);
 

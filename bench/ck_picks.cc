@@ -11,10 +11,10 @@
 // The first judges a way of training, what `train` does unless options say otherwise, by folds that
 // keep a layer together, and by folds that keep layers of the same weights together: beside trees
 // that begin with the column log2_moved_over_least, trees without it, and the column alone (unless
-// `--alone yes`), and the baselines of docs/evaluation.md. Then it leaves out kernels as well: a
-// pipeline, a tile, a fifth of all kernels. `--seeds` deals the folds so many times. The second
-// ranks the model's candidates for every problem of the data, with one thread. The third writes the
-// names of all forward kernels for bf16 that the rules of the architecture allow.
+// `--alone yes`), and the baselines of docs/explanation/evaluation.md. Then it leaves out kernels
+// as well: a pipeline, a tile, a fifth of all kernels. `--seeds` deals the folds so many times. The
+// second ranks the model's candidates for every problem of the data, with one thread. The third
+// writes the names of all forward kernels for bf16 that the rules of the architecture allow.
 #include <algorithm>
 #include <cstdint>
 #include <cstdio>

@@ -4,7 +4,7 @@
     apt-get install dataset-fashion-mnist
     PYTHONPATH=build/dev/python build/venv/bin/python bench/controller.py --core 1 --json FILE
 
-Several plans of one network take turns (docs/networks.md): the exact one, one with all layers in 8-bit
+Several plans of one network take turns (docs/guides/networks.md): the exact one, one with all layers in 8-bit
 integers, and one that also leaves out every second row. Their qualities are accuracies on images for
 tuning. The second process computes without end on the same core. It starts and stops every few seconds.
 The core should have nothing else to do.

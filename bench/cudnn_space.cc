@@ -21,7 +21,6 @@
 #include <cmath>
 #include <cstdint>
 #include <cstdio>
-#include <filesystem>
 #include <map>
 #include <memory>
 #include <optional>
@@ -33,6 +32,7 @@
 #include <vector>
 
 #include "bench/bench_json.h"
+#include "bench/cudnn_crashes.h"
 #include "bench/gpu_device.h"
 #include "foretune/base/file.h"
 #include "foretune/base/text.h"
@@ -53,7 +53,7 @@ constexpr std::size_t kNeighboured = 4;
 // PyTorch's benchmark mode tries so many answers.
 constexpr std::size_t kBenchmarkAnswers = 10;
 // A convolution that ended the program so often is left out.
-constexpr std::ptrdiff_t kMaxCrashes = 4;
+constexpr std::size_t kMaxCrashes = 4;
 
 struct Arguments {
   std::string shapes;
@@ -94,10 +94,6 @@ Result<Arguments> parse(int argc, char** argv) {
                 "give --shapes, --output and --table, or --summary with a table");
   }
   return arguments;
-}
-
-std::string text_of(const CudnnConfig& config) {
-  return to_text(cudnn_schema(), config.to_config());
 }
 
 // The columns of the table after the problem. Times in ns; below 0: none.
@@ -254,14 +250,11 @@ void print_summary(const std::vector<Row>& all) {
   }
 }
 
-// The configs that ended the program, by the texts of convolution and config.
-using Crashes = std::set<std::pair<std::string, std::string>>;
-
 // One convolution.
 class Walk {
  public:
   Walk(const Arguments& arguments, const bench::GpuDevice<CudnnFamily>& device,
-       JournalWriter& journal, const Problem& problem, const Crashes& crashes)
+       JournalWriter& journal, const Problem& problem, const bench::CudnnCrashes& crashes)
       : arguments_(arguments),
         device_(device),
         journal_(journal),
@@ -283,18 +276,15 @@ class Walk {
   const bench::GpuDevice<CudnnFamily>& device_;
   JournalWriter& journal_;
   Problem problem_;
-  const Crashes& crashes_;
+  const bench::CudnnCrashes& crashes_;
   Row row_;
   std::map<CudnnHeuristic, std::vector<CudnnConfig>> answers_;
   std::vector<std::pair<double, CudnnConfig>> ranking_;
   double best_ns_ = -1;
 };
 
-std::string trying_path(const Arguments& arguments) { return arguments.output + ".trying"; }
-
 Status Walk::measure(const CudnnConfig& config) {
-  FORETUNE_TRY_STATUS(write_text_file_atomically(
-      trying_path(arguments_), concat(problem_.text(), "\t", text_of(config), "\n")));
+  FORETUNE_TRY_STATUS(crashes_.trying(problem_, config));
   const Measurement measurement = device_.measurer->measure(
       {.problem = problem_, .config = config.to_config(), .incumbent_ns = best_ns_});
   FORETUNE_TRY_STATUS(append(measurement));
@@ -382,7 +372,7 @@ Status Walk::finals() {
     }
     if (row_.best_ns < 0 || time->value < row_.best_ns) {
       row_.best_ns = time->value;
-      row_.best = text_of(contestants[i]);
+      row_.best = bench::text_of(contestants[i]);
       const MetricValue* const bytes = compared[i].find(kWorkspaceBytes);
       row_.best_bytes = bytes == nullptr ? -1 : bytes->value;
     }
@@ -430,8 +420,7 @@ Result<Row> Walk::go() {
   std::vector<CudnnConfig> order;
   std::set<Config> known;
   const auto add = [&](const CudnnConfig& config) {
-    if (known.insert(config.to_config()).second &&
-        !crashes_.contains({row_.problem, text_of(config)})) {
+    if (known.insert(config.to_config()).second && !crashes_.has(problem_, config)) {
       order.push_back(config);
     }
   };
@@ -470,47 +459,6 @@ Result<Row> Walk::go() {
   return row_;
 }
 
-Crashes read_crashes(const std::string& path) {
-  Crashes crashes;
-  if (const auto text = read_text_file(path)) {
-    for (const std::string_view line : split(*text, '\n')) {
-      const std::vector<std::string_view> parts = split(line, '\t');
-      if (parts.size() == 2) {
-        crashes.emplace(parts[0], parts[1]);
-      }
-    }
-  }
-  return crashes;
-}
-
-// Adds the config that ended the program the last time to the data set and to the file of crashes.
-Result<Crashes> record_crash(const Arguments& arguments,
-                             const bench::GpuDevice<CudnnFamily>& device, JournalWriter& journal) {
-  const std::string path = arguments.output + ".crashed";
-  Crashes crashes = read_crashes(path);
-  for (const auto& [problem_text, config_text] : read_crashes(trying_path(arguments))) {
-    crashes.emplace(problem_text, config_text);
-    FORETUNE_TRY(Problem problem, Problem::parse(problem_text));
-    FORETUNE_TRY(Config config, parse_config(cudnn_schema(), config_text));
-    std::printf("crashed: %s\n  %s\n", problem_text.c_str(), config_text.c_str());
-    const Measurement measurement{.problem = std::move(problem),
-                                  .config = std::move(config),
-                                  .context = device.measurer->context(),
-                                  .outcome = Outcome::kCrashed,
-                                  .stage = Stage::kRun,
-                                  .reason = "it ended the process"};
-    FORETUNE_TRY_STATUS(journal.append(measurement));
-  }
-  std::string text;
-  for (const auto& [problem, config] : crashes) {
-    text += concat(problem, "\t", config, "\n");
-  }
-  FORETUNE_TRY_STATUS(write_text_file_atomically(path, text));
-  std::error_code error;
-  std::filesystem::remove(trying_path(arguments), error);
-  return crashes;
-}
-
 Status measure_all(const Arguments& arguments, const bench::GpuDevice<CudnnFamily>& device) {
   FORETUNE_TRY(const std::vector<Problem> problems, read_shape_set(arguments.shapes));
   DatasetHeader header = header_of(device.family->info());
@@ -524,14 +472,13 @@ Status measure_all(const Arguments& arguments, const bench::GpuDevice<CudnnFamil
       table += row.line();
     }
   }
-  FORETUNE_TRY(const Crashes crashes, record_crash(arguments, device, *journal));
+  FORETUNE_TRY(const bench::CudnnCrashes crashes,
+               bench::CudnnCrashes::recover(arguments.output, *device.measurer, *journal));
   std::printf("%-96s %6s %5s %5s %5s %8s %8s %8s %8s %6s %5s %5s\n", "problem, times in us",
               "accept", "tried", "ok", "wrong", "A", "B", "one", "best", "A/best", "prep", "s");
   for (const Problem& problem : problems) {
     const std::string text = problem.text();
-    const auto ended = std::count_if(crashes.begin(), crashes.end(),
-                                     [&](const auto& crash) { return crash.first == text; });
-    if (done.contains(text) || ended >= kMaxCrashes) {
+    if (done.contains(text) || crashes.count(problem) >= kMaxCrashes) {
       continue;
     }
     Result<Row> row = Walk(arguments, device, *journal, problem, crashes).go();
@@ -548,8 +495,7 @@ Status measure_all(const Arguments& arguments, const bench::GpuDevice<CudnnFamil
     FORETUNE_TRY_STATUS(write_text_file_atomically(arguments.table, table));
     FORETUNE_TRY_STATUS(journal->sync());
   }
-  std::error_code error;
-  std::filesystem::remove(trying_path(arguments), error);
+  crashes.end();
   return journal->sync();
 }
 

@@ -1,5 +1,5 @@
-// Compares a model's picks with the choice of NVIDIA's library, on products that it was not trained
-// on.
+// Compares a model's picks with the choice of NVIDIA's library, on products and convolutions that
+// it was not trained on.
 //
 //   gpu_select --model cublaslt.ftm --shapes bench/shapes/cublaslt_test.csv --output test.ftd
 //              [--family cublaslt | triton] [--rounds 9] [--top 5] [--seconds 600]
@@ -8,6 +8,8 @@
 //              [--shapes FILE,FILE...] [--training-data FILE,FILE...]
 //              [--training-shapes FILE,FILE...] [--json FILE]
 //              [--second triton.ftm --second-data triton_test.ftd]
+//   gpu_select --data test.ftd --answers test.tsv [--model FORWARD,BACKWARD_DATA,BACKWARD_WEIGHT]
+//              [--margin 0.02] [--json FILE]
 //
 // The first form measures on the device (see gpu_measure.h), then goes on as the second form. The
 // second form needs no device: it reads those measurements. Speeds are medians over the rounds of
@@ -19,12 +21,16 @@
 // training set, or its shapes, it also has rows by novelty: a layer whose weights were trained on
 // with another m, a new layer, sizes of no network. With a second model and its measurements, of
 // another family on the same products, each product goes to the family whose model expects the
-// larger gain over the library's choice, which both families have.
+// larger gain over the library's choice, which both families have. The third form is for
+// convolutions that `cudnn_collect --rounds` measured; it also reports by direction, and compares
+// with the choice of one short timing (cudnn_report.h). Its models are those that this build ships
+// unless others are named.
 #include <memory>
 #include <string>
 #include <vector>
 
 #include "bench/bench_json.h"
+#include "bench/cudnn_report.h"
 #include "bench/gpu_measure.h"
 #include "bench/pick_report.h"
 #include "bench/shape_classes.h"
@@ -57,7 +63,26 @@ Result<bench::ProductClasses> read_classes(int argc, char** argv,
   return classes;
 }
 
+Status compare_convolutions(int argc, char** argv, const Dataset& dataset, Figures& figures) {
+  const std::string paths = bench::argument(argc, argv, "model");
+  FORETUNE_TRY(const bench::CudnnModels models,
+               paths.empty() ? bench::CudnnModels::shipped() : bench::CudnnModels::open(paths));
+  FORETUNE_TRY(const bench::CudnnChoices choices,
+               bench::read_choices(bench::argument(argc, argv, "answers")));
+  FORETUNE_TRY(const bench::JudgedSet judged,
+               bench::judge_convolutions(models, dataset, choices,
+                                         bench::count_argument<std::size_t>(argc, argv, "top", 5)));
+  return bench::report_directions(models, judged, dataset, choices,
+                                  bench::number_argument(argc, argv, "margin", 0), figures);
+}
+
 Status run(int argc, char** argv, Figures& figures) {
+  if (const std::string data = bench::argument(argc, argv, "data"); !data.empty()) {
+    FORETUNE_TRY(const Dataset dataset, read_dataset(data));
+    if (dataset.header().family == "cudnn") {
+      return compare_convolutions(argc, argv, dataset, figures);
+    }
+  }
   FORETUNE_TRY(const std::unique_ptr<Selector> selector,
                Selector::open(bench::argument(argc, argv, "model")));
   std::vector<bench::RegimeShape> shapes;

@@ -128,6 +128,7 @@ void judge_fast(const Product& product, const ModelAnswer& answer, Verdict& verd
   }
   if (product.is_library(*answer.fast_pick)) {
     verdict.fast_pick = 1;
+    verdict.fast_in_turns = 1;
     return;
   }
   const Fate fate = product.run(*answer.fast_pick).fate;
@@ -137,6 +138,8 @@ void judge_fast(const Product& product, const ModelAnswer& answer, Verdict& verd
     verdict.fast_pick =
         product.speed_by(&MeasuredConfig::once_ns, *product.find(*answer.fast_pick));
     verdict.is_fast_known = verdict.fast_pick.has_value();
+    verdict.fast_in_turns =
+        product.speed_by(&MeasuredConfig::in_turns_ns, *product.find(*answer.fast_pick));
   }
 }
 

@@ -60,15 +60,16 @@ struct Verdict {
   // The model's smallest expected gain of the pick and of the configs tried before it (ln of the
   // speed); nothing when it cannot score the library's choice.
   std::optional<double> expected_gain;
-  bool is_library = true;           // the library's choice runs anyway
-  bool is_in_turns = true;          // else the pick was measured once
-  bool is_stopped_early = false;    // the pick's speed is a bound
-  std::size_t refused = 0;          // configs before the pick that the library refuses
-  double best_of_top = 1;           // the fastest of the model's best few
-  std::optional<double> fast_pick;  // measured once; nothing: the exact mode answers
-  bool is_fast_known = true;        // else the fast mode's pick was not measured, or failed
-  double best_of_ranks = 1;         // the fastest of the heuristic's answers, measured once each
-  double oracle = 1;                // the fastest of all that took turns
+  bool is_library = true;               // the library's choice runs anyway
+  bool is_in_turns = true;              // else the pick was measured once
+  bool is_stopped_early = false;        // the pick's speed is a bound
+  std::size_t refused = 0;              // configs before the pick that the library refuses
+  double best_of_top = 1;               // the fastest of the model's best few
+  std::optional<double> fast_pick;      // measured once; nothing: the exact mode answers
+  std::optional<double> fast_in_turns;  // the same pick, where it took turns
+  bool is_fast_known = true;            // else the fast mode's pick was not measured, or failed
+  double best_of_ranks = 1;  // the fastest of the heuristic's answers, measured once each
+  double oracle = 1;         // the fastest of all that took turns
   // Without the library's choice: the first and the best few of the others over the fastest other.
   std::optional<double> own_efficiency;
   bool is_own_in_turns = true;  // else the first of the others was measured once

@@ -311,7 +311,7 @@ function(foretune_example name)
   foretune_executable(example_${name} SOURCES ${ARG_SOURCES} DEPS ${ARG_DEPS}
                       LIBRARIES ${ARG_LIBRARIES})
   add_test(NAME example.${name} COMMAND example_${name} ${ARG_ARGUMENTS})
-  set_tests_properties(example.${name} PROPERTIES LABELS example TIMEOUT 120)
+  set_tests_properties(example.${name} PROPERTIES LABELS examples TIMEOUT 120)
 endfunction()
 
 # Sets the flags of files that hold code of one instruction set. On machines other than x86 the

@@ -7,7 +7,7 @@ include(CMakePackageConfigHelpers)
 
 set(package_folder ${CMAKE_INSTALL_LIBDIR}/cmake/foretune)
 set(public_modules base metrics hardware sparse graph problem space interop_names loop features plugin model select kernels cuda family cuda_measuring
-                   dataset measure search cublaslt families_cpu_gemm families_cpu_conv families_cublaslt sparse_products dispatch graph_run)
+                   dataset measure search cublaslt cudnn families_cpu_gemm families_cpu_conv families_cublaslt sparse_products dispatch graph_run)
 
 # tl::expected appears in our headers and is one header in the public domain, so it travels along:
 # users of the package install nothing else.

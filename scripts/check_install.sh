@@ -60,8 +60,11 @@ exported="$(nm -D --defined-only "$prefix/lib/libforetune_dispatch.so" | awk '{ 
 [[ "$(tr '\n' ' ' <<<"$exported")" == "foretune_conv_plan_create foretune_conv_plan_destroy \
 foretune_conv_plan_elements foretune_conv_plan_explain foretune_conv_plan_pack \
 foretune_conv_plan_run foretune_conv_plan_save foretune_cublaslt_close foretune_cublaslt_explain \
-foretune_cublaslt_matmul foretune_cublaslt_open foretune_cublaslt_open_with foretune_sddmm \
-foretune_set_num_threads foretune_sgemm foretune_sparse_create foretune_sparse_destroy \
+foretune_cublaslt_matmul foretune_cublaslt_open foretune_cublaslt_open_with \
+foretune_cublaslt_save foretune_cudnn_close foretune_cudnn_convolution foretune_cudnn_explain \
+foretune_cudnn_open foretune_cudnn_open_with foretune_cudnn_plan_facts foretune_cudnn_plan_text \
+foretune_cudnn_prepare foretune_cudnn_release foretune_cudnn_run foretune_cudnn_workspace \
+foretune_sddmm foretune_set_num_threads foretune_sgemm foretune_sparse_create foretune_sparse_destroy \
 foretune_sparse_explain foretune_sparse_save foretune_spmm foretune_spmv " ]] ||
   fail "libforetune_dispatch.so exports $exported"
 for program in "$pick_cpp" "$pick_c"; do
@@ -74,6 +77,11 @@ done
 
 foretune="$prefix/bin/foretune"
 "$foretune" --version
+# The manual pages and completions lie beside it.
+for file in man/man1/foretune.1 man/man1/foretune-train.1 bash-completion/completions/foretune \
+  zsh/site-functions/_foretune fish/vendor_completions.d/foretune.fish; do
+  [[ -s "$prefix/share/$file" ]] || fail "share/$file is not installed"
+done
 logged collect "$foretune" --quiet --seed 1 collect --output "$work/train.ftd" --num-shapes 12 \
   --random --max-flops 1e7 --search-space SAMPLE:8 --budget 96
 logged train "$foretune" --quiet --seed 1 train --dataset "$work/train.ftd" \

@@ -16,7 +16,7 @@ from sources import ROOT, report, sources
 
 INCLUDE = re.compile(r'^\s*#\s*include\s+["<]([^">]+)[">]')
 
-# The modules that a module may use besides itself (docs/architecture.md). "families" knows all
+# The modules that a module may use besides itself (docs/explanation/architecture.md). "families" knows all
 # families.
 DESCRIBE = {"base", "metrics", "hardware", "sparse", "graph", "problem", "space"}
 ALLOWED = {
@@ -79,7 +79,7 @@ ALLOWED = {
                            "family", "formats"},
     "dispatch": DESCRIBE | {"select", "model", "family", "dataset", "measure", "families_cpu_gemm",
                             "families_cpu_conv", "families_cublaslt", "sparse_products", "kernels",
-                            "cublaslt", "cuda"},
+                            "cublaslt", "cudnn", "cuda", "features"},
     "graph_run": {"base", "hardware", "problem", "kernels", "graph", "family", "dispatch",
                   "families_cpu_conv", "families_cpu_gemm"},
 }
@@ -115,7 +115,7 @@ THIRD_PARTY = {
     "gtest/": set(),
     "gmock/": set(),
 }
-# Libraries that are not dependencies (docs/dependencies.md), so no file may include them, not even
+# Libraries that are not dependencies (docs/explanation/dependencies.md), so no file may include them, not even
 # programs and tests. They may be installed on the machine of the person who writes the include, and
 # on no other.
 NOT_USED = ("fmt/", "benchmark/", "boost/", "absl/", "msgpack")
@@ -236,7 +236,7 @@ def check_dependencies(problems):
         for number, line in enumerate((ROOT / name).read_text(encoding="utf-8").splitlines(), 1):
             match = INCLUDE.match(line)
             if match and match.group(1).startswith(NOT_USED):
-                problems.append(f"{name}:{number}: {match.group(1)} is not in docs/dependencies.md")
+                problems.append(f"{name}:{number}: {match.group(1)} is not in docs/explanation/dependencies.md")
 
 
 def main() -> int:

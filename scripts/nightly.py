@@ -91,7 +91,10 @@ def pytorch(requirement: str):
         version = run(log, python, "-c", "import torch; print('version', torch.__version__)")
         text = run(log, python, "-m", "pytest", "-q", "python/tests/test_torch_version.py",
                    "python/tests/test_torch_real.py", "python/tests/test_registered_torch.py",
-                   "python/tests/test_torch_convolution.py", "python/tests/test_approx_torch.py",
+                   "python/tests/test_torch_convolution.py",
+                   "python/tests/test_torch_gpu_convolutions.py",
+                   "python/tests/test_approx_torch.py",
+                   "python/tests/test_pages.py", "--page=tutorials/pytorch",
                    PYTHONPATH="build/dev/python")
         passed = re.search(r"(\d+) passed", text)
         if not passed:

@@ -20,6 +20,15 @@ Result<std::shared_ptr<const Api>> Api::load(const std::vector<std::string>& lib
                            : fail(ErrorCode::kUnsupported, reasons);
 }
 
+Result<std::shared_ptr<const Api>> Api::load_or_share(const std::vector<std::string>& libraries) {
+  for (const std::string& name : libraries) {
+    if (const auto loaded = cuda::SharedLibrary::open_loaded(name)) {
+      return of(*loaded);
+    }
+  }
+  return load(libraries);
+}
+
 Result<std::shared_ptr<const Api>> Api::of(const cuda::SharedLibrary& library) {
   auto api = std::make_shared<Api>();
   FORETUNE_TRY_STATUS(library.find("cudnnGetVersion", api->get_version));

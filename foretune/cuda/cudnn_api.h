@@ -175,6 +175,9 @@ struct Api {
   // Loads the first of these libraries that the system finds. Errors: kUnsupported with the reasons
   // of all of them, with the symbol that is missing, and for a library older than version 9.
   static Result<std::shared_ptr<const Api>> load(const std::vector<std::string>& libraries);
+  // Does the same, but prefers a copy that the process has loaded already.
+  static Result<std::shared_ptr<const Api>> load_or_share(
+      const std::vector<std::string>& libraries);
   // Returns success, kUnsupported for a refusal (a bad parameter, not supported, an internal error
   // such as a kernel that does not compile), else kIo; both with the library's own last message
   // where it has one.

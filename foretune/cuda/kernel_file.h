@@ -1,6 +1,6 @@
 // Files of kernels from a compiler outside of this library (Triton's, in Python): machine code for
 // one device and the parameters of its launch, found by a text key that says what a kernel computes
-// and how. Format: docs/file-formats.md.
+// and how. Format: docs/reference/file-formats/kernels.md.
 //
 //   FORETUNE_TRY(auto writer, KernelFileWriter::open("kernels.ftk", {"sm_90", "triton-3.6.0"}));
 //   FORETUNE_TRY_STATUS(writer->append({.key = "template=1 block_m=64", .function = "matmul",

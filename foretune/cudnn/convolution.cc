@@ -1,6 +1,7 @@
 #include "foretune/cudnn/convolution.h"
 
 #include <algorithm>
+#include <array>
 #include <atomic>
 #include <chrono>
 #include <mutex>
@@ -21,17 +22,6 @@ double seconds_since(std::chrono::steady_clock::time_point begin) {
   return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
 }
 
-// The tensors of a call, in the order of TensorId.
-struct Binding {
-  std::vector<std::int64_t> ids;
-  std::vector<const void*> pointers;
-
-  void add(TensorId id, const void* pointer) {
-    ids.push_back(static_cast<std::int64_t>(id));
-    pointers.push_back(pointer);
-  }
-};
-
 }  // namespace
 
 Result<std::unique_ptr<Convolution>> Convolution::create(std::shared_ptr<const Library> library,
@@ -40,6 +30,12 @@ Result<std::unique_ptr<Convolution>> Convolution::create(std::shared_ptr<const L
   std::unique_ptr<Convolution> convolution(new Convolution(problem, options));
   FORETUNE_TRY(convolution->graph_, ConvGraph::create(std::move(library), problem));
   return convolution;
+}
+
+void Convolution::allow_compiling() {
+  if (!std::exchange(options_.compiles, true)) {
+    std::erase_if(plans_, [](const auto& known) { return !known.second; });
+  }
 }
 
 Support Convolution::may_use(const EngineFacts& engine) const {
@@ -110,6 +106,9 @@ Result<Plan> Convolution::build(const ConvGraph& graph, const EngineFacts& engin
                                 std::shared_ptr<const EngineConfig> config) const {
   if (const Support allowed = may_use(engine); !allowed) {
     return fail(ErrorCode::kUnsupported, allowed.reason());
+  }
+  if (engine.compiles && !options_.compiles) {
+    return fail(ErrorCode::kUnsupported, "engine ", engine.index, " compiles its kernel");
   }
   FORETUNE_TRY(Plan plan, graph.build(std::move(config), engine));
   if (plan.workspace_bytes > options_.workspace_bytes) {
@@ -200,26 +199,40 @@ Result<std::vector<CudnnConfig>> Convolution::build_all(
 
 Status Convolution::run(const Plan& plan, const ConvOperands& operands) const {
   const Library& library = graph_->library();
-  Binding binding;
-  binding.add(TensorId::kInput, operands.input);
-  binding.add(TensorId::kWeights, operands.weights);
-  binding.add(TensorId::kOutput, operands.output);
-  if (problem_.epilogue() != ConvEpilogue::kNone) {
-    binding.add(TensorId::kBias, operands.bias);
+  return library.api()->check(
+      execute(*library.api(), library.handle(), plan, problem_.epilogue(), operands),
+      "cudnnBackendExecute");
+}
+
+int execute(const Api& api, Handle handle, const Plan& plan, ConvEpilogue epilogue,
+            const ConvOperands& operands) noexcept {
+  constexpr std::array<TensorId, 5> kIds{TensorId::kInput, TensorId::kWeights, TensorId::kOutput,
+                                         TensorId::kBias, TensorId::kAdded};
+  const std::array<const void*, 5> pointers{operands.input, operands.weights, operands.output,
+                                            operands.bias, operands.added};
+  const std::int64_t count = epilogue == ConvEpilogue::kNone          ? 3
+                             : epilogue == ConvEpilogue::kBiasAddRelu ? 5
+                                                                      : 4;
+  Descriptor pack = nullptr;
+  int status = api.descriptor_create(Kind::kVariantPack, &pack);
+  const auto set = [&](Attribute attribute, Type type, std::int64_t values, const void* from) {
+    if (status == kSuccess) {
+      status = api.set(pack, attribute, type, values, from);
+    }
+  };
+  set(Attribute::kPackIds, Type::kInt64, count, kIds.data());
+  set(Attribute::kPackPointers, Type::kPointer, count, pointers.data());
+  set(Attribute::kPackWorkspace, Type::kPointer, 1, &operands.workspace);
+  if (status == kSuccess) {
+    status = api.finalize(pack);
   }
-  if (problem_.epilogue() == ConvEpilogue::kBiasAddRelu) {
-    binding.add(TensorId::kAdded, operands.added);
+  if (status == kSuccess) {
+    status = api.execute(handle, plan.node->get(), pack);
   }
-  FORETUNE_TRY(Node pack, Node::make(library.api(), Kind::kVariantPack));
-  FORETUNE_TRY_STATUS(
-      pack.set(Attribute::kPackIds, Type::kInt64, std::span<const std::int64_t>(binding.ids)));
-  FORETUNE_TRY_STATUS(pack.set(Attribute::kPackPointers, Type::kPointer,
-                               std::span<const void* const>(binding.pointers)));
-  FORETUNE_TRY_STATUS(pack.set(Attribute::kPackWorkspace, Type::kPointer, operands.workspace));
-  FORETUNE_TRY_STATUS(pack.finalize("variant pack"));
-  const Api& api = *library.api();
-  return api.check(api.execute(library.handle(), plan.node->get(), pack.get()),
-                   "cudnnBackendExecute");
+  if (pack != nullptr) {
+    api.descriptor_destroy(pack);
+  }
+  return status;
 }
 
 }  // namespace foretune::cudnn

@@ -27,6 +27,8 @@ struct ConvolutionOptions {
   std::size_t workspace_bytes = std::size_t{256} << 20U;  // at most
   // Refuses engines whose results may differ from run to run.
   bool deterministic = false;
+  // False: refuses plans whose kernel is compiled when they are made. They keep their ranks.
+  bool compiles = true;
 };
 
 // Device addresses, stored as the problem's layout says. The one that the operation computes is
@@ -40,6 +42,11 @@ struct ConvOperands {
   void* workspace = nullptr;
 };
 
+// Enqueues a plan on the stream of a handle, which may be another one than the plan was made with.
+// A plan runs in one thread at a time. Returns the library's status.
+int execute(const Api& api, Handle handle, const Plan& plan, ConvEpilogue epilogue,
+            const ConvOperands& operands) noexcept;
+
 class Convolution {
  public:
   // Errors: kUnsupported, kIo.
@@ -49,6 +56,8 @@ class Convolution {
 
   [[nodiscard]] const ConvProblem& problem() const { return problem_; }
   [[nodiscard]] const ConvolutionOptions& options() const { return options_; }
+  // Allows plans that compile; those that were refused for it may be asked for again.
+  void allow_compiling();
   // Returns the plan of a config; it is kept, and so is a refusal. Errors: kUnsupported with the
   // reason: the library's, a workspace that is too large, an engine that is not deterministic
   // though that was demanded, or one that rounds f32 operands to tf32.

@@ -110,23 +110,6 @@ Result<std::vector<Model>> models_of(std::optional<Model> given) {
   return models;
 }
 
-// Returns the devices of the driver; none where it cannot say.
-std::vector<int> devices_of(const cuda::DriverApi& driver) {
-  std::vector<int> devices;
-  int count = 0;
-  if (driver.init(0) != cuda::kDriverSuccess ||
-      driver.device_count(&count) != cuda::kDriverSuccess) {
-    return devices;
-  }
-  for (int ordinal = 0; ordinal < count; ++ordinal) {
-    int device = 0;
-    if (driver.device_get(&device, ordinal) == cuda::kDriverSuccess) {
-      devices.push_back(device);
-    }
-  }
-  return devices;
-}
-
 }  // namespace
 
 struct CublasltDispatcher::State {
@@ -261,7 +244,7 @@ Result<std::unique_ptr<CublasltDispatcher>> CublasltDispatcher::open(
   std::unique_ptr<CublasltDispatcher> dispatcher(new CublasltDispatcher());
   dispatcher->state_ = std::make_unique<State>(std::move(api), std::move(driver), options.dispatch);
   State& state = *dispatcher->state_;
-  for (const int device : devices_of(*state.driver)) {
+  for (const int device : dispatch_internal::devices_of(*state.driver)) {
     // The heuristic serves a device that does not tell its facts.
     static_cast<void>(state.add_provider(device, models));
   }

@@ -11,8 +11,8 @@
  * accepts for these descriptors within this workspace. Where the model cannot say (outside of what
  * it was trained on; made for another device or version of the library; types, orders and epilogues
  * that it does not know), the first answer of the library's own heuristic runs, as it would without
- * us. An algorithm of yours is passed on as it is. What is computed is what cublasLtMatmul
- * computes.
+ * us. An algorithm of yours is passed on as it is. The result is the one that
+ * cublasLtMatmul computes.
  *
  * The choice is made at the first call of its kind, which takes some milliseconds more (a fraction
  * of one with the fast mode), and kept for all with the same sizes, types, transposes, strides,
@@ -37,7 +37,7 @@ extern "C" {
 
 typedef struct foretune_cublaslt foretune_cublaslt;
 
-/* What opening returns. */
+/* Results of opening. */
 enum {
   FORETUNE_CUBLASLT_OK = 0,
   FORETUNE_CUBLASLT_INVALID_ARGUMENT = 1,
@@ -56,7 +56,7 @@ typedef struct foretune_cublaslt_options {
   const char* model_path;
   const char* cublaslt_library; /* NULL: as above */
   const char* driver_library;   /* NULL: libcuda.so.1 */
-  /* What a pick has to gain over the heuristic's first, as predicted (0.02 is 2 %): fewer calls
+  /* The predicted gain that a pick needs over the heuristic's first (0.02 is 2 %): fewer calls
    * lose by the model's choice, and fewer gain. 0 takes 0.04, a negative number none. */
   double margin;
   /* Not 0: ask the model's fast mode first, for which a new problem is a matter of microseconds.
@@ -94,9 +94,9 @@ FORETUNE_API int foretune_cublaslt_matmul(foretune_cublaslt* foretune, void* han
                                           void* d_desc, const void* algo, void* workspace,
                                           size_t workspace_bytes, void* stream);
 
-/* What runs calls with these descriptors and why, as one line: "model: ", "fast model: ",
- * "measured: ", "remembered: " or "heuristic: ", the algorithm's words, and after a semicolon the
- * reason why it is not the model's first, if it is not:
+/* Says which algorithm runs calls with these descriptors and why, as one line: "model: ", "fast
+ * model: ", "measured: ", "remembered: " or "heuristic: ", the algorithm's words, and after a
+ * semicolon the reason why it is not the model's first, if it is not:
  *
  *   heuristic: heuristic=0 algorithm=66 tile=20 ...; The problem lies outside of ...
  *

@@ -23,22 +23,11 @@ using cublaslt::CudaType;
 using cublaslt::HeuristicResult;
 using cublaslt::PreferenceAttribute;
 
-constexpr std::string_view kDevicePrefix = "sm_";
 constexpr std::string_view kVersionPrefix = "cublaslt-";
 // Adds parts of k to D one after another, which rounds each sum to D's type. This is not the
 // requested product, so it is used only where the library's heuristic itself prefers it.
 constexpr std::int32_t kInPlace = 1;
 constexpr std::uint32_t kDefaultAlignment = 256;
-
-// Returns the word of a fingerprint's isa that begins with `prefix`, without it where `is_cut`.
-std::string word_of(std::string_view isa, std::string_view prefix, bool is_cut) {
-  for (const std::string_view word : split_words(isa)) {
-    if (word.starts_with(prefix)) {
-      return std::string(is_cut ? word.substr(prefix.size()) : word);
-    }
-  }
-  return {};
-}
 
 class OwnedPreference {
  public:
@@ -234,7 +223,8 @@ Result<std::shared_ptr<CublasltProvider>> CublasltProvider::create(std::shared_p
                                                                    std::int32_t device) {
   std::shared_ptr<CublasltProvider> provider(new CublasltProvider());
   const std::size_t version = api->get_version();
-  provider->version_ = concat(version / 10000, ".", version % 10000 / 100);
+  GpuPlace& place = provider->place_;
+  place = {.library = "cuBLASLt", .prefix = kVersionPrefix, .version = library_version(version)};
   provider->api_ = std::move(api);
   provider->device_ = device;
   FamilyInfo& info = provider->info_;
@@ -246,36 +236,15 @@ Result<std::shared_ptr<CublasltProvider>> CublasltProvider::create(std::shared_p
   info.feature_table = "gemm-cublaslt";
   if (device != kNoDevice) {
     FORETUNE_TRY(info.fingerprint, cuda::read_device_facts(driver, device));
-    info.fingerprint.isa += concat(" ", kVersionPrefix, provider->version_);
+    info.fingerprint.isa += concat(" ", kVersionPrefix, place.version);
+    place.isa = info.fingerprint.isa;
   }
-  provider->no_model_ = concat("there is no model for ", provider->place());
   return provider;
 }
 
-std::string CublasltProvider::place() const {
-  const std::string here = word_of(info_.fingerprint.isa, kDevicePrefix, false);
-  return concat(here.empty() ? "an unknown device" : here, " with cuBLASLt ", version_);
-}
-
 std::optional<std::size_t> CublasltProvider::choose_model(const std::vector<Model>& models) {
-  const std::string here = word_of(info_.fingerprint.isa, kDevicePrefix, false);
-  for (std::size_t i = 0; i < models.size(); ++i) {
-    // Another version has other kernels under the same numbers.
-    if (!here.empty() && word_of(models[i].fingerprint.isa, kDevicePrefix, false) == here &&
-        word_of(models[i].fingerprint.isa, kVersionPrefix, true) == version_) {
-      no_model_.clear();
-      return i;
-    }
-  }
-  if (!models.empty()) {
-    const std::string& isa = models.front().fingerprint.isa;
-    const std::string device = word_of(isa, kDevicePrefix, false);
-    const std::string version = word_of(isa, kVersionPrefix, true);
-    no_model_ = concat("the model is for ", device.empty() ? "an unknown device" : device,
-                       " with cuBLASLt ", version.empty() ? "of unknown version" : version,
-                       ", and this is ", place());
-  }
-  return std::nullopt;
+  no_model_.clear();
+  return model_for(place_, models, no_model_);
 }
 
 Support CublasltProvider::supports(const DispatchCall& call) const {

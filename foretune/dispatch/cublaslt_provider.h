@@ -16,6 +16,7 @@
 #include "foretune/cuda/cublaslt_api.h"
 #include "foretune/cuda/driver_api.h"
 #include "foretune/dispatch/cublaslt_call.h"
+#include "foretune/dispatch/internal/gpu_place.h"
 #include "foretune/dispatch/kernel_provider.h"
 #include "foretune/model/model_file.h"
 
@@ -59,11 +60,10 @@ class CublasltProvider final : public KernelProvider {
 
  private:
   CublasltProvider() = default;
-  [[nodiscard]] std::string place() const;
 
   std::shared_ptr<const cublaslt::Api> api_;
   std::int32_t device_ = kNoDevice;
-  std::string version_;  // of the library, "13.1"
+  GpuPlace place_;
   FamilyInfo info_;
   std::string no_model_;  // why no model ranks its calls; empty when one does
 };

@@ -29,6 +29,9 @@ FORETUNE_EMBED(kAvx512Two, "cpu-gemm-avx512-2.ftm");
 FORETUNE_EMBED(kAvx2One, "cpu-gemm-avx2-1.ftm");
 FORETUNE_EMBED(kConvAvx512One, "cpu-conv-avx512-1.ftm");
 FORETUNE_EMBED(kCublasltSm90, "cublaslt-sm_90.ftm");
+FORETUNE_EMBED(kCudnnForwardSm90, "cudnn-forward-sm_90.ftm");
+FORETUNE_EMBED(kCudnnDataSm90, "cudnn-backward_data-sm_90.ftm");
+FORETUNE_EMBED(kCudnnWeightSm90, "cudnn-backward_weight-sm_90.ftm");
 // NOLINTEND(*-avoid-c-arrays, *-identifier-naming, bugprone-macro-parentheses)
 
 namespace foretune {
@@ -65,6 +68,19 @@ std::optional<Model> default_cpu_model(std::string_view family, CpuIsa isa, int 
 std::span<const DefaultCublasltModel> default_cublaslt_models() {
   static const std::array kModels{
       DefaultCublasltModel{"cublaslt-sm_90", {kCublasltSm90, kCublasltSm90End}}};
+  return kModels;
+}
+
+std::span<const DefaultCudnnModel> default_cudnn_models() {
+  static const std::array kModels{DefaultCudnnModel{ConvOperation::kForward,
+                                                    "cudnn-forward-sm_90",
+                                                    {kCudnnForwardSm90, kCudnnForwardSm90End}},
+                                  DefaultCudnnModel{ConvOperation::kBackwardData,
+                                                    "cudnn-backward_data-sm_90",
+                                                    {kCudnnDataSm90, kCudnnDataSm90End}},
+                                  DefaultCudnnModel{ConvOperation::kBackwardWeight,
+                                                    "cudnn-backward_weight-sm_90",
+                                                    {kCudnnWeightSm90, kCudnnWeightSm90End}}};
   return kModels;
 }
 

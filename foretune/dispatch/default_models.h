@@ -1,6 +1,7 @@
 // The models that this build ships, each for the machine that its fingerprint names: those of the
 // CPU trained by scripts/default_model.sh and default_conv_model.sh, that of cuBLASLt as
-// docs/gpu.md says. Thread safety: free functions on constant data.
+// docs/guides/gpu.md says, those of cuDNN as docs/guides/cudnn.md says. Thread safety: free
+// functions on constant data.
 #pragma once
 
 #include <cstddef>
@@ -10,6 +11,7 @@
 
 #include "foretune/hardware/cpu.h"
 #include "foretune/model/model_file.h"
+#include "foretune/problem/conv/conv.h"
 
 namespace foretune {
 
@@ -36,5 +38,14 @@ struct DefaultCublasltModel {
 };
 
 std::span<const DefaultCublasltModel> default_cublaslt_models();
+
+// The same for one direction of cudnn, whose engines have other numbers in another direction.
+struct DefaultCudnnModel {
+  ConvOperation operation = ConvOperation::kForward;
+  std::string_view name;
+  std::span<const std::byte> bytes;
+};
+
+std::span<const DefaultCudnnModel> default_cudnn_models();
 
 }  // namespace foretune

@@ -12,6 +12,7 @@
 #include "foretune/families/cpu_gemm/cpu_gemm.h"
 #include "foretune/model/later_schema.h"
 #include "foretune/problem/sampler.h"
+#include "foretune/select/select.h"
 #include "foretune/space/parametric_space.h"
 
 namespace foretune {
@@ -64,6 +65,29 @@ void expect_legal_in_family(const Model& model, const Family& family) {
     }
   }
   EXPECT_GT(legal, model.pool.size());
+}
+
+TEST(DefaultCudnnModels, AreReadableNameTheirLibraryAndPickForTheirDirection) {
+  ASSERT_EQ(default_cudnn_models().size(), 3U);
+  for (const DefaultCudnnModel& shipped : default_cudnn_models()) {
+    SCOPED_TRACE(shipped.name);
+    auto model = parse_model(shipped.bytes);
+    ASSERT_TRUE(model) << model.error().message;
+    EXPECT_EQ(model->family, "cudnn");
+    EXPECT_NE(model->fingerprint.isa.find("cudnn-9."), std::string::npos);
+    const auto selector = Selector::create(*std::move(model));
+    ASSERT_TRUE(selector) << selector.error().message;
+    const auto picks = [&](ConvOperation operation) {
+      const Problem layer = *Problem::parse(
+          concat("conv op=", to_string(operation),
+                 " n=32 c=256 k=256 hi=14 wi=14 y=3 x=3 pad_h=1 pad_w=1 dtype=bf16"));
+      return (*selector)->select(layer).picked() && (*selector)->select_fast(layer).choice.picked();
+    };
+    for (const ConvOperation operation :
+         {ConvOperation::kForward, ConvOperation::kBackwardData, ConvOperation::kBackwardWeight}) {
+      EXPECT_EQ(picks(operation), operation == shipped.operation) << to_string(operation);
+    }
+  }
 }
 
 TEST(DefaultModelsTest, AreReadableRankTheirFamilyAndNameTheirMachine) {

@@ -66,7 +66,7 @@ typedef struct foretune_sparse_options {
   const char* choices_path;
 } foretune_sparse_options;
 
-/* What foretune_sparse_explain() is asked about. */
+/* Products that foretune_sparse_explain() explains. */
 enum { FORETUNE_SPMV = 0, FORETUNE_SPMM = 1, FORETUNE_SDDMM = 2 };
 
 /* `options` may be NULL. `*out` is NULL on failure. INVALID_ARGUMENT for arrays that make no

@@ -122,6 +122,7 @@ void bind_dataset(nb::module_& module);
 void bind_journal(nb::module_& module);
 void bind_choices(nb::module_& module);
 void bind_collect(nb::module_& module);
+void bind_cudnn(nb::module_& module);
 void bind_convolutions(nb::module_& module);
 void bind_sparse(nb::module_& module);
 void bind_networks(nb::module_& module);

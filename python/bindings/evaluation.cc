@@ -14,6 +14,7 @@
 #include "foretune/evaluate/evaluate.h"
 #include "foretune/report/evaluation_report.h"
 #include "foretune/workflow/judge.h"
+#include "foretune/workflow/source.h"
 #include "python/bindings/bindings.h"
 
 namespace foretune::python {
@@ -22,6 +23,7 @@ namespace {
 struct Report {
   Evaluation evaluation;
   Fingerprint fingerprint;
+  std::string source;
 };
 
 Report evaluate_now(const Model& model, const Dataset& dataset, const Dataset* training,
@@ -33,7 +35,10 @@ Report evaluate_now(const Model& model, const Dataset& dataset, const Dataset* t
     options.training = training;
     FORETUNE_TRY(Evaluation evaluation,
                  workflow::evaluate_model(model, dataset, "the data set", {}, options));
-    return Report{std::move(evaluation), dataset.header().fingerprint};
+    return Report{std::move(evaluation), dataset.header().fingerprint,
+                  workflow::source_line(
+                      {workflow::data_source({}, dataset), workflow::model_source({}, model)},
+                      dataset.header().fingerprint.device)};
   }));
 }
 
@@ -66,7 +71,7 @@ void bind_evaluation(nb::module_& module) {
       .def(
           "html",
           [](const Report& report, const std::string& title) {
-            return report_html(report.evaluation, title);
+            return report_html(report.evaluation, title, report.source);
           },
           nb::arg("title"))
       .def("picks", &picks_of);

@@ -39,6 +39,7 @@ NB_MODULE(_foretune, module) {
   foretune::python::bind_loop_policies(module);
   foretune::python::bind_loop_vector_environment(module);
   foretune::python::bind_convolutions(module);
+  foretune::python::bind_cudnn(module);
   foretune::python::bind_sparse(module);
   foretune::python::bind_networks(module);
   foretune::python::bind_choices(module);

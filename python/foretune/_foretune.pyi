@@ -438,6 +438,11 @@ class ConvDispatcher:
 
     def explain(self, problem: str) -> str: ...
 
+def cudnn_functions() -> dict[str, int]:
+    """
+    Returns the addresses of the functions of dispatch/cudnn_convolution.h by name.
+    """
+
 class SparseMatrixF32:
     def spmv(self, x: Annotated[NDArray[numpy.float32], dict(order='C', device='cpu', writable=False)], y: Annotated[NDArray[numpy.float32], dict(order='C', device='cpu')]) -> None: ...
 

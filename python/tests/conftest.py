@@ -14,6 +14,18 @@ def collect(path, **options):
     return foretune.MatmulDatasetCollector(**{**NULL, **options}).collect(path)
 
 
+def pytest_addoption(parser):
+    parser.addoption("--page", action="append", help="a page of documentation, tutorials/first-model")
+
+
+def pytest_generate_tests(metafunc):
+    if "page" in metafunc.fixturenames:
+        pages = metafunc.config.getoption("--page") or sorted(
+            str(page.relative_to(ROOT / "docs").with_suffix(""))
+            for room in ("tutorials", "guides") for page in (ROOT / "docs" / room).rglob("*.md"))
+        metafunc.parametrize("page", pages)
+
+
 @pytest.fixture(scope="session")
 def training(tmp_path_factory):
     path = tmp_path_factory.mktemp("data") / "train.ftd"

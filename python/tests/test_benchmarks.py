@@ -5,9 +5,9 @@ import importlib.util
 from conftest import ROOT
 
 
-def torch_program():
-    path = ROOT / "bench" / "torch_end_to_end.py"
-    spec = importlib.util.spec_from_file_location("torch_end_to_end", path)
+def torch_program(name="torch_end_to_end"):
+    path = ROOT / "bench" / f"{name}.py"
+    spec = importlib.util.spec_from_file_location(name, path)
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
     return module
@@ -51,3 +51,13 @@ def test_the_table_of_the_kept_measurements_is_printed_without_a_gpu(capsys, mon
     assert row(printed, "transformer", "foretune-1")[2] == "10"
     assert row(printed, "transformer", "max-autotune")[2] == "1"
     assert "not done after 110 s" in printed
+
+
+def test_the_table_of_training_steps_names_the_better_of_the_others(capsys, monkeypatch):
+    kept = str(ROOT / "bench" / "measured" / "torch-convolutions-h200.json")
+    monkeypatch.setattr("sys.argv", ["torch_convolutions.py", "--table", kept])
+    assert torch_program("torch_convolutions").main() == 0
+    (found,) = [line.split() for line in capsys.readouterr().out.splitlines()
+                if line.startswith("EfficientNet-B0")]
+    # Seconds of the first steps and milliseconds afterwards, of off, on and ours; then the ratios.
+    assert found[1:] == ["27.04", "60.92", "31.26", "32.01", "30.07", "39.61", "1.156", "1.317"]

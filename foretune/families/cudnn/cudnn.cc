@@ -179,7 +179,7 @@ Result<std::unique_ptr<CudnnFamily>> create_cudnn(const FamilyOptions& options) 
   info.config_schema = cudnn_schema();
   FORETUNE_TRY(info.space, CompiledSpace::create(cudnn_space()));
   info.fingerprint = options.fingerprint;
-  info.feature_table = "conv-cudnn-plain";
+  info.feature_table = "conv-cudnn";
   info.metrics = {metric_info(kWorkspaceBytes),
                   {.name = std::string(kDeterministic), .direction = Direction::kMaximise},
                   metric_info(kEnergyJ)};

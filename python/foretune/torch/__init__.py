@@ -10,6 +10,9 @@ compiles, and Inductor's own measurements become data to learn from.
         torch.compile(network, dynamic=False)(example)
     print(collection.report())
 
+    with foretune.torch.convolutions("conv.ftm"):
+        train(network)                          # cuDNN's engines by the model
+
 On the CPU, ``convolution`` computes with our own kernels, and ``use_convolutions(network)`` makes a
 network's modules do so.
 
@@ -27,9 +30,10 @@ from ._session import Decision, Session, autotune
 
 if TYPE_CHECKING:
     from ._convolution import convolution, use_convolutions
+    from ._gpu_convolutions import convolutions
 
 __all__ = ["Collection", "Decision", "Session", "autotune", "collect", "convolution",
-           "use_convolutions"]
+           "convolutions", "use_convolutions"]
 
 
 def __getattr__(name: str) -> Any:
@@ -39,4 +43,9 @@ def __getattr__(name: str) -> Any:
 
         globals()[name] = value = getattr(_convolution, name)
         return value
+    if name == "convolutions":
+        from ._gpu_convolutions import convolutions
+
+        globals()[name] = convolutions
+        return convolutions
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

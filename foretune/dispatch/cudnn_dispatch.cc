@@ -1,0 +1,430 @@
+#include "foretune/dispatch/cudnn_dispatch.h"
+
+#include <algorithm>
+#include <array>
+#include <exception>
+#include <iterator>
+#include <mutex>
+#include <optional>
+#include <shared_mutex>
+#include <utility>
+
+#include "foretune/base/fork.h"
+#include "foretune/base/hash.h"
+#include "foretune/base/text.h"
+#include "foretune/cudnn/cudnn_config.h"
+#include "foretune/dispatch/bounded_map.h"
+#include "foretune/dispatch/cudnn_provider.h"
+#include "foretune/dispatch/default_models.h"
+#include "foretune/dispatch/internal/gpu_place.h"
+#include "foretune/features/feature_table.h"
+
+namespace foretune {
+namespace {
+
+using dispatch_internal::CudnnDetails;
+using dispatch_internal::CudnnKernel;
+using dispatch_internal::CudnnProvider;
+using dispatch_internal::PlanLibrary;
+
+constexpr std::int32_t kNoDevice = -1;
+constexpr std::uintptr_t kAlignment = 16;
+
+// Identifies the calls that have the same plan.
+struct PlanKey {
+  CudnnCall call;
+  std::int32_t device = kNoDevice;
+  bool operator==(const PlanKey&) const = default;
+};
+
+struct PlanHash {
+  std::size_t operator()(const PlanKey& key) const {
+    const ConvSizes& s = key.call.sizes;
+    const std::array<std::int64_t, 25> words{static_cast<std::int64_t>(s.operation),
+                                             s.n,
+                                             s.c,
+                                             s.k,
+                                             s.g,
+                                             s.di,
+                                             s.hi,
+                                             s.wi,
+                                             s.z,
+                                             s.y,
+                                             s.x,
+                                             s.stride_d,
+                                             s.stride_h,
+                                             s.stride_w,
+                                             s.pad_d,
+                                             s.pad_h,
+                                             s.pad_w,
+                                             s.dilation_d,
+                                             s.dilation_h,
+                                             s.dilation_w,
+                                             static_cast<std::int64_t>(s.dtype),
+                                             static_cast<std::int64_t>(s.layout),
+                                             static_cast<std::int64_t>(key.call.workspace_bytes),
+                                             key.call.deterministic ? 1 : 0,
+                                             key.device};
+    std::uint64_t hash = 0;
+    for (const std::int64_t word : words) {
+      hash = hash_combine(hash, static_cast<std::uint64_t>(word));
+    }
+    return static_cast<std::size_t>(hash);
+  }
+};
+
+// A call with all that its DispatchCall points to.
+class AskedCall {
+ public:
+  AskedCall(const CudnnCall& call, const ConvProblem& conv, std::int32_t device, bool compiles)
+      : conv_(conv),
+        problem_(conv.to_problem()),
+        variant_{static_cast<std::uint64_t>(device), call.workspace_bytes,
+                 call.deterministic ? std::uint64_t{1} : std::uint64_t{0}},
+        details_{.problem = &conv_,
+                 .options = {.workspace_bytes = call.workspace_bytes,
+                             .deterministic = call.deterministic,
+                             .compiles = compiles},
+                 .device = device} {
+    asked_.problem = &problem_;
+    asked_.variant = variant_;
+    asked_.details = &details_;
+  }
+  AskedCall(const AskedCall&) = delete;
+  AskedCall& operator=(const AskedCall&) = delete;
+  [[nodiscard]] const DispatchCall& get() const { return asked_; }
+
+ private:
+  ConvProblem conv_;
+  Problem problem_;
+  std::array<std::uint64_t, 3> variant_;
+  CudnnDetails details_;
+  DispatchCall asked_;
+};
+
+// Handles of the library that nobody uses at the moment.
+class HandlePool {
+ public:
+  explicit HandlePool(std::shared_ptr<const cudnn::Api> api) : api_(std::move(api)) {}
+  ~HandlePool() {
+    for (const Free& free : free_) {
+      api_->destroy(free.handle);
+    }
+  }
+  HandlePool(const HandlePool&) = delete;
+  HandlePool& operator=(const HandlePool&) = delete;
+
+  // Calls use(handle) with a handle of the device that enqueues on the stream. Returns what `use`
+  // returns, or the library's refusal to make a handle.
+  template <class Use>
+  int with(std::int32_t device, cuda::Stream stream, const Use& use) {
+    Free mine = take(device, stream);
+    int status = cudnn::kSuccess;
+    if (mine.handle == nullptr) {
+      status = api_->create(&mine.handle);
+      mine.device = device;
+    }
+    if (status == cudnn::kSuccess && (!mine.has_stream || mine.stream != stream)) {
+      status = api_->set_stream(mine.handle, stream);
+      mine.stream = stream;
+      mine.has_stream = status == cudnn::kSuccess;
+    }
+    if (status == cudnn::kSuccess) {
+      status = use(mine.handle);
+    }
+    if (mine.handle != nullptr) {
+      const std::lock_guard lock(mutex_);
+      free_.push_back(mine);
+    }
+    return status;
+  }
+
+ private:
+  struct Free {
+    cudnn::Handle handle = nullptr;
+    std::int32_t device = kNoDevice;
+    cuda::Stream stream = nullptr;
+    bool has_stream = false;
+  };
+
+  // Prefers a handle that enqueues there already.
+  Free take(std::int32_t device, cuda::Stream stream) {
+    const std::lock_guard lock(mutex_);
+    std::size_t best = free_.size();
+    for (std::size_t i = free_.size(); i-- > 0;) {
+      if (free_[i].device == device) {
+        best = i;
+        if (free_[i].stream == stream) {
+          break;
+        }
+      }
+    }
+    Free mine;
+    if (best < free_.size()) {
+      mine = free_[best];
+      free_[best] = free_.back();
+      free_.pop_back();
+    }
+    return mine;
+  }
+
+  std::shared_ptr<const cudnn::Api> api_;
+  ForkSafeMutex mutex_;
+  std::vector<Free> free_;
+};
+
+bool is_aligned(const cudnn::ConvOperands& operands) {
+  const auto bits = [](const void* pointer) { return reinterpret_cast<std::uintptr_t>(pointer); };
+  return (bits(operands.input) | bits(operands.weights) | bits(operands.output)) % kAlignment == 0;
+}
+
+bool is_refusal(int status) {
+  return status >= cudnn::kBadParameter && status < cudnn::kExecutionFailed;
+}
+
+const CudnnKernel& kernel_of(const std::shared_ptr<const void>& kernel) {
+  return *static_cast<const CudnnKernel*>(kernel.get());
+}
+
+}  // namespace
+
+struct CudnnDispatcher::State {
+  // A plan, or the reason why there is none.
+  using Known = Result<std::shared_ptr<const CudnnPlan>>;
+
+  State(std::shared_ptr<const cudnn::Api> library, std::shared_ptr<const cuda::DriverApi> loaded,
+        const DispatchOptions& options, bool may_compile)
+      : api(std::move(library)),
+        driver(std::move(loaded)),
+        compiles(may_compile),
+        dispatcher(options),
+        handles(api),
+        plans(options.max_problems) {}
+
+  [[nodiscard]] std::int32_t current_device() const {
+    int device = kNoDevice;
+    return driver->context_device(&device) == cuda::kDriverSuccess ? device : kNoDevice;
+  }
+  Status add_providers(std::int32_t device, const std::vector<Model>& models);
+  Result<std::shared_ptr<const CudnnPlan>> choose(const PlanKey& key);
+  Result<std::shared_ptr<const CudnnPlan>> choose_another(const PlanKey& key);
+  Result<std::shared_ptr<const CudnnPlan>> find(const PlanKey& key);
+  void keep(const PlanKey& key, const Known& known) {
+    const std::unique_lock lock(mutex);
+    plans.put(key, known);
+  }
+
+  std::shared_ptr<const cudnn::Api> api;
+  std::shared_ptr<const cuda::DriverApi> driver;
+  bool compiles;
+  Dispatcher dispatcher;
+  HandlePool handles;
+  ForkSafeSharedMutex mutex;
+  BoundedMap<PlanKey, Known, PlanHash> plans;
+};
+
+namespace {
+
+Result<std::vector<Model>> shipped_models() {
+  std::vector<Model> models;
+  for (const DefaultCudnnModel& shipped : default_cudnn_models()) {
+    FORETUNE_TRY(Model model, parse_model(shipped.bytes));
+    models.push_back(std::move(model));
+  }
+  return models;
+}
+
+// Returns false for a model that saw no convolutions of this direction in training.
+bool knows(const Model& model, ConvOperation operation) {
+  const auto table = find_feature_table(model.feature_table);
+  if (!table) {
+    return true;
+  }
+  std::size_t column = 0;  // of the problem
+  for (const FeatureInfo& info : (*table)->columns()) {
+    if (info.kind != FeatureKind::kProblem || column == model.problem_range.size()) {
+      continue;
+    }
+    const auto& [least, most] = model.problem_range[column++];
+    if (info.name == "op" || info.name == "operation") {
+      const auto number = static_cast<double>(operation);
+      return least <= number && number <= most;
+    }
+  }
+  return true;
+}
+
+// Returns the problem that the sizes describe. A convolution of depth 1 runs in two dimensions.
+Result<ConvProblem> problem_of(const ConvSizes& sizes) {
+  FORETUNE_TRY(const ConvProblem problem, ConvProblem::create(sizes));
+  if (!problem.is_3d() && problem.depth_out() != 1) {
+    return fail(ErrorCode::kUnsupported, "padding in depth needs an input or a filter of depth");
+  }
+  if (problem.has_constant_weights() || problem.skips() ||
+      problem.epilogue() != ConvEpilogue::kNone) {
+    return fail(ErrorCode::kUnsupported, "plain convolutions run here, without an epilogue");
+  }
+  FORETUNE_TRY_STATUS(cudnn::tensor_type(problem.dtype()));
+  return problem;
+}
+
+}  // namespace
+
+Status CudnnDispatcher::State::add_providers(std::int32_t device,
+                                             const std::vector<Model>& models) {
+  const auto library = std::make_shared<PlanLibrary>(api);
+  if (device == current_device()) {
+    // Handles cannot be made while a stream captures. An error shows again at the first call.
+    static_cast<void>(library->take());
+    static_cast<void>(handles.with(device, nullptr, [](cudnn::Handle) { return 0; }));
+  }
+  for (const ConvOperation operation :
+       {ConvOperation::kForward, ConvOperation::kBackwardData, ConvOperation::kBackwardWeight}) {
+    std::vector<Model> knowing;
+    std::ranges::copy_if(models, std::back_inserter(knowing),
+                         [&](const Model& model) { return knows(model, operation); });
+    FORETUNE_TRY(std::shared_ptr<CudnnProvider> provider,
+                 CudnnProvider::create(*api, *driver, device, operation, library));
+    const std::optional<std::size_t> chosen = provider->choose_model(knowing);
+    FORETUNE_TRY_STATUS(dispatcher.add(
+        std::move(provider), chosen ? std::optional(std::move(knowing[*chosen])) : std::nullopt));
+  }
+  return {};
+}
+
+Result<std::shared_ptr<const CudnnPlan>> CudnnDispatcher::State::choose(const PlanKey& key) {
+  FORETUNE_TRY(const ConvProblem conv, problem_of(key.call.sizes));
+  const AskedCall asked(key.call, conv, key.device, compiles);
+  FORETUNE_TRY(Decision made, dispatcher.decision(asked.get()));
+  auto plan = std::make_shared<CudnnPlan>();
+  plan->kernel_ = std::move(made.kernel);
+  plan->call_ = key.call;
+  plan->source_ = made.source;
+  plan->note_ = std::move(made.note);
+  return plan;
+}
+
+// Replaces a plan that the library refused to run.
+Result<std::shared_ptr<const CudnnPlan>> CudnnDispatcher::State::choose_another(
+    const PlanKey& key) {
+  FORETUNE_TRY(const ConvProblem conv, problem_of(key.call.sizes));
+  const AskedCall asked(key.call, conv, key.device, compiles);
+  FORETUNE_TRY(const Dispatcher::Turn refused, dispatcher.best(asked.get()));
+  FORETUNE_TRY(const Dispatcher::Turn other,
+               dispatcher.replace(asked.get(), refused,
+                                  "the library refused the model's choice when it ran"));
+  Known known = choose(key);  // the dispatcher's new choice
+  keep(key, known);
+  return known;
+}
+
+Result<std::shared_ptr<const CudnnPlan>> CudnnDispatcher::State::find(const PlanKey& key) {
+  {
+    const std::shared_lock lock(mutex);
+    if (const Known* const known = plans.find(key)) {
+      return *known;
+    }
+  }
+  Known chosen = choose(key);
+  // An error of another kind, such as a lack of memory, says nothing about later calls.
+  if (chosen || chosen.error().code == ErrorCode::kUnsupported) {
+    keep(key, chosen);
+  }
+  return chosen;
+}
+
+std::size_t CudnnPlan::workspace_bytes() const { return kernel_of(kernel_).plan.workspace_bytes; }
+
+std::int32_t CudnnPlan::engine() const { return kernel_of(kernel_).plan.engine.index; }
+
+bool CudnnPlan::is_deterministic() const {
+  return kernel_of(kernel_).plan.engine.is_deterministic();
+}
+
+std::string CudnnPlan::text() const {
+  return concat(to_string(source_), ": ", kernel_of(kernel_).config_text, note_.empty() ? "" : "; ",
+                note_);
+}
+
+CudnnDispatcher::CudnnDispatcher() = default;
+CudnnDispatcher::~CudnnDispatcher() = default;
+
+Result<std::unique_ptr<CudnnDispatcher>> CudnnDispatcher::open(CudnnDispatchOptions options) {
+  if (options.cudnn.empty()) {
+    options.cudnn = {"libcudnn.so.9", "/usr/local/cuda/lib64/libcudnn.so.9"};
+  }
+  if (options.models.empty()) {
+    FORETUNE_TRY(options.models, shipped_models());
+  }
+  for (const Model& model : options.models) {
+    if (model.problem_type != kConvProblem || model.config_schema.id() != cudnn_schema().id()) {
+      return fail(ErrorCode::kMismatch, "the model ranks configs of ", model.config_schema.name,
+                  " (family ", model.family, "), not of cudnn");
+    }
+  }
+  FORETUNE_TRY(std::shared_ptr<const cudnn::Api> api, cudnn::Api::load_or_share(options.cudnn));
+  FORETUNE_TRY(std::shared_ptr<const cuda::DriverApi> driver,
+               cuda::DriverApi::load(options.driver));
+  options.dispatch.measure_top = 0;
+  std::unique_ptr<CudnnDispatcher> dispatcher(new CudnnDispatcher());
+  dispatcher->state_ = std::make_unique<State>(std::move(api), std::move(driver), options.dispatch,
+                                               options.compiles);
+  State& state = *dispatcher->state_;
+  for (const int device : dispatch_internal::devices_of(*state.driver)) {
+    FORETUNE_TRY_STATUS(state.add_providers(device, options.models));
+  }
+  return dispatcher;
+}
+
+Result<std::shared_ptr<const CudnnPlan>> CudnnDispatcher::prepare(const CudnnCall& call) {
+  return state_->find({call, state_->current_device()});
+}
+
+int CudnnDispatcher::run(const CudnnPlan& plan, cudnn::Handle handle, cuda::Stream stream,
+                         const cudnn::ConvOperands& operands) noexcept {
+  State& state = *state_;
+  const CudnnKernel& kernel = kernel_of(plan.kernel_);
+  if (!is_aligned(operands) || (operands.workspace == nullptr && kernel.plan.workspace_bytes > 0)) {
+    return cudnn::kBadParameter;
+  }
+  const auto execute = [&](cudnn::Handle with) {
+    const std::lock_guard lock(kernel.mutex);
+    return cudnn::execute(*state.api, with, kernel.plan, ConvEpilogue::kNone, operands);
+  };
+  try {
+    return handle != nullptr ? execute(handle)
+                             : state.handles.with(state.current_device(), stream, execute);
+  } catch (const std::exception&) {
+    return cudnn::kInternalError;  // memory is short
+  }
+}
+
+int CudnnDispatcher::convolve(const CudnnCall& call, cudnn::Handle handle,
+                              const cudnn::ConvOperands& operands) noexcept {
+  const auto status_of = [](const Error& error) {
+    return error.code == ErrorCode::kInvalidArgument ? cudnn::kBadParameter
+           : error.code == ErrorCode::kUnsupported   ? cudnn::kNotSupported
+                                                     : cudnn::kInternalError;
+  };
+  if (handle == nullptr) {
+    return cudnn::kBadParameter;
+  }
+  try {
+    const PlanKey key{call, state_->current_device()};
+    const auto plan = state_->find(key);
+    if (!plan) {
+      return status_of(plan.error());
+    }
+    const int status = run(**plan, handle, nullptr, operands);
+    if (!is_refusal(status) || status == cudnn::kBadParameter ||
+        kernel_of((*plan)->kernel_).is_librarys) {
+      return status;
+    }
+    const auto other = state_->choose_another(key);
+    return other ? run(**other, handle, nullptr, operands) : status;
+  } catch (const std::exception&) {
+    return cudnn::kInternalError;
+  }
+}
+
+}  // namespace foretune

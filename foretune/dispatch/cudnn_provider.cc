@@ -1,0 +1,190 @@
+#include "foretune/dispatch/cudnn_provider.h"
+
+#include <algorithm>
+#include <string_view>
+#include <utility>
+
+#include "foretune/base/text.h"
+#include "foretune/cuda/device_facts.h"
+#include "foretune/cudnn/cudnn_config.h"
+
+namespace foretune::dispatch_internal {
+namespace {
+
+using cudnn::Convolution;
+
+constexpr std::string_view kVersionPrefix = "cudnn-";
+// The knob of kernels that make textures whenever they run, which no graph can capture.
+constexpr std::int32_t kTextures = 3;
+
+// Tries configs for one call. Holds the provider's library as long as it lives.
+class CudnnMaker final : public KernelMaker {
+ public:
+  CudnnMaker(std::unique_lock<std::mutex> lock, Result<std::unique_ptr<Convolution>> convolution)
+      : lock_(std::move(lock)), convolution_(std::move(convolution)) {
+    if (!convolution_) {
+      note(convolution_.error());
+    }
+  }
+
+  Result<std::shared_ptr<const void>> make(const Config& config) override {
+    FORETUNE_TRY(const CudnnConfig checked, CudnnConfig::from(config));
+    return kernel(checked, false);
+  }
+
+  // Returns the first answer of A that can run, or else of the library's list for all problems.
+  std::vector<Fallback> fallbacks() override {
+    if (!convolution_) {
+      return {};
+    }
+    (*convolution_)->allow_compiling();  // as it would without us
+    for (const CudnnHeuristic heuristic : {CudnnHeuristic::kA, CudnnHeuristic::kFallback}) {
+      const auto answers = (*convolution_)->answers(heuristic);
+      const std::size_t count = answers ? answers->size() : 0;
+      for (std::size_t i = 0; i < count; ++i) {
+        const CudnnConfig config = CudnnConfig::ranked(heuristic, static_cast<std::int32_t>(i) + 1);
+        if (auto made = kernel(config, true)) {
+          return {{.config = config.to_config(),
+                   .kernel = *std::move(made),
+                   .source = ChoiceSource::kHeuristic}};
+        }
+      }
+    }
+    return {};
+  }
+
+  // The model's score of A's first, as a rank, is an average. So the explicit config behind it for
+  // this call is scored instead.
+  std::optional<Baseline> baseline() override {
+    if (!convolution_) {
+      return std::nullopt;
+    }
+    const auto answers = (*convolution_)->answers(CudnnHeuristic::kA);
+    return !answers || answers->empty()
+               ? std::nullopt
+               : std::optional(
+                     Baseline{.config = CudnnConfig::ranked(CudnnHeuristic::kA, 1).to_config(),
+                              .scored = answers->front().to_config()});
+  }
+
+  [[nodiscard]] bool may_be_kept() const override { return may_be_kept_; }
+
+ private:
+  void note(const Error& error) {
+    may_be_kept_ = may_be_kept_ && error.code == ErrorCode::kUnsupported;
+  }
+
+  Result<std::shared_ptr<const void>> kernel(const CudnnConfig& config, bool is_librarys) {
+    if (!convolution_) {
+      return fail(convolution_.error().code, convolution_.error().message);
+    }
+    Convolution& convolution = **convolution_;
+    Result<cudnn::Plan> plan = convolution.plan(config);
+    if (!plan) {
+      note(plan.error());
+      return fail(plan.error().code, plan.error().message);
+    }
+    FORETUNE_TRY(const CudnnConfig words, plan->graph->config_of(*plan->config));
+    if (words.knob(kTextures) > 0 && !is_librarys) {
+      return fail(ErrorCode::kUnsupported, "it makes textures whenever it runs");
+    }
+    auto made = std::make_shared<CudnnKernel>();
+    made->api = plan->graph->library().api();
+    made->config_text = concat(
+        config.rank > 0 ? concat("rank ", config.rank, " of ", to_string(config.heuristic), ": ")
+                        : std::string(),
+        short_text(words));
+    made->is_librarys = is_librarys;
+    made->plan = *std::move(plan);
+    return made;
+  }
+
+  std::unique_lock<std::mutex> lock_;
+  Result<std::unique_ptr<Convolution>> convolution_;
+  bool may_be_kept_ = true;
+};
+
+const CudnnDetails& details_of(const DispatchCall& call) {
+  return *static_cast<const CudnnDetails*>(call.details);
+}
+
+}  // namespace
+
+std::string short_text(const CudnnConfig& config) {
+  std::string text = concat("engine=", config.engine);
+  config.for_each_knob([&](std::int32_t type, std::int32_t value) {
+    const auto* const named = std::ranges::find(kCudnnKnobs, type, &CudnnKnob::type);
+    text += named == kCudnnKnobs.end() ? concat(" knob_", type, "=", value)
+                                       : concat(" ", named->name, "=", value);
+  });
+  return text;
+}
+
+PlanLibrary::Turn PlanLibrary::take() {
+  std::unique_lock lock(mutex_);
+  const auto open = [&]() -> Result<std::shared_ptr<const cudnn::Library>> {
+    if (library_ == nullptr) {
+      FORETUNE_TRY(library_, cudnn::Library::open(api_, nullptr));
+    }
+    return library_;
+  };
+  auto library = open();
+  return {std::move(lock), std::move(library)};
+}
+
+Result<std::shared_ptr<CudnnProvider>> CudnnProvider::create(const cudnn::Api& api,
+                                                             const cuda::DriverApi& driver,
+                                                             std::int32_t device,
+                                                             ConvOperation operation,
+                                                             std::shared_ptr<PlanLibrary> library) {
+  std::shared_ptr<CudnnProvider> provider(new CudnnProvider());
+  FamilyInfo& info = provider->info_;
+  info.name = "cudnn";
+  info.description = "convolutions by NVIDIA's cuDNN, with an engine and knobs of our choice";
+  info.problem_type = kConvProblem;
+  info.config_schema = cudnn_schema();
+  FORETUNE_TRY(info.space, CompiledSpace::create(cudnn_space()));
+  info.feature_table = "conv-cudnn-plain";
+  FORETUNE_TRY(info.fingerprint, cuda::read_device_facts(driver, device));
+  const std::string version = library_version(api.get_version());
+  info.fingerprint.isa += concat(" ", kVersionPrefix, version);
+  provider->place_ = {.library = "cuDNN",
+                      .prefix = kVersionPrefix,
+                      .version = version,
+                      .isa = info.fingerprint.isa};
+  provider->device_ = device;
+  provider->operation_ = operation;
+  provider->library_ = std::move(library);
+  return provider;
+}
+
+std::optional<std::size_t> CudnnProvider::choose_model(const std::vector<Model>& models) {
+  no_model_.clear();
+  return model_for(place_, models, no_model_);
+}
+
+Support CudnnProvider::supports(const DispatchCall& call) const {
+  const CudnnDetails& details = details_of(call);
+  if (details.device != device_) {
+    return Support::no("the call is on another device");
+  }
+  return details.problem->operation() == operation_ ? Support::yes()
+                                                    : Support::no("it is of another direction");
+}
+
+Support CudnnProvider::follows_model(const DispatchCall& /*call*/) const {
+  return no_model_.empty() ? Support::yes() : Support::no(no_model_);
+}
+
+std::unique_ptr<KernelMaker> CudnnProvider::maker(const DispatchCall& call) const {
+  const CudnnDetails& details = details_of(call);
+  PlanLibrary::Turn turn = library_->take();
+  const auto convolution = [&]() -> Result<std::unique_ptr<Convolution>> {
+    FORETUNE_TRY(std::shared_ptr<const cudnn::Library> library, std::move(turn.library));
+    return Convolution::create(std::move(library), *details.problem, details.options);
+  };
+  auto made = convolution();
+  return std::make_unique<CudnnMaker>(std::move(turn.lock), std::move(made));
+}
+
+}  // namespace foretune::dispatch_internal
