@@ -1,4 +1,4 @@
-/* The same in C: example_ck_dispatch_c MODEL M,N,K ... */
+/* The same in C: dispatch_c MODEL M,N,K ... */
 #include <stdio.h>
 
 #include "foretune/interop/ck/foretune_ck.h"
@@ -6,7 +6,7 @@
 
 int main(int argc, char** argv) {
   if (argc < 3) {
-    fprintf(stderr, "usage: example_ck_dispatch_c MODEL M,N,K ...\n");
+    fprintf(stderr, "usage: dispatch_c MODEL M,N,K ...\n");
     return 2;
   }
   foretune_selector* selector = NULL;

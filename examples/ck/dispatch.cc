@@ -1,7 +1,7 @@
 // Names the CK Tile kernel to launch for each problem, in what would be a dispatcher: links the
 // selector alone.
 //
-//   example_ck_dispatch MODEL M,N,K ...
+//   dispatch MODEL M,N,K ...
 #include <charconv>
 #include <cstdint>
 #include <iostream>
@@ -37,7 +37,7 @@ std::optional<foretune::GemmProblem> parse(std::string_view text) {
 
 int main(int argc, char** argv) {
   if (argc < 3) {
-    std::cerr << "usage: example_ck_dispatch MODEL M,N,K ...\n";
+    std::cerr << "usage: dispatch MODEL M,N,K ...\n";
     return 2;
   }
   const auto selector = foretune::Selector::open(argv[1]);

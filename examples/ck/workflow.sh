@@ -1,14 +1,16 @@
 #!/usr/bin/env bash
-# Goes from CK Tile's benchmark results to a kernel's name at run time; docs/ck.md explains every
+# Goes from CK Tile's benchmark results to a kernel's name at run time; docs/guides/from-ck.md explains every
 # step.
 #
-#   FORETUNE=build/dev/tools/foretune/foretune DISPATCH=... DISPATCH_C=... HEURISTIC=... \
-#     examples/ck/workflow.sh [FOLDER]
+#   cmake -B build && cmake --build build && ./workflow.sh [FOLDER]
 #
-# With BENCHMARKS=file.json it takes real results (fp16, rcr) in place of made-up ones.
+# With BENCHMARKS=file.json it takes real results (fp16, rcr) in place of made-up ones, with
+# HEURISTIC=program it also asks that one (heuristic.cc).
 set -euo pipefail
 here="$(cd "$(dirname "$0")" && pwd)"
 FORETUNE="${FORETUNE:-foretune}"
+DISPATCH="${DISPATCH:-$here/build/dispatch}"
+DISPATCH_C="${DISPATCH_C:-$here/build/dispatch_c}"
 ARCH="${ARCH:-gfx950}"
 work="${1:-$(mktemp -d)}"
 mkdir -p "$work/data"
@@ -70,10 +72,12 @@ done
 cmp model_tflops.ftm.names imported.ftm.names
 [[ "$(grep -c '^[0-9,]* gemm_universal_fp16_rcr_' ours.ftm.names)" -eq "${#problems[@]}" ]]
 #    As the heuristic of a dispatcher, with the kernels whose programs are in a folder.
-mkdir -p bin
-while read -r name; do touch "bin/benchmark_$name"; done <kernels.txt
-"$HEURISTIC" --model ours.ftm --kernels bin "${problems[@]}" | tee heuristic.names
-[[ "$(grep -c '^[0-9,]* fp16_rcr_' heuristic.names)" -eq "${#problems[@]}" ]]
+if [[ -n "${HEURISTIC:-}" ]]; then
+  mkdir -p bin
+  while read -r name; do touch "bin/benchmark_$name"; done <kernels.txt
+  "$HEURISTIC" --model ours.ftm --kernels bin "${problems[@]}" | tee heuristic.names
+  [[ "$(grep -c '^[0-9,]* fp16_rcr_' heuristic.names)" -eq "${#problems[@]}" ]]
+fi
 
 # 7. Convolutions: the same with other words. Results come as CSV or JSON, of one direction or of all.
 for direction in bwd_data bwd_weight; do

@@ -1,14 +1,14 @@
 #!/usr/bin/env bash
 # From measurements of cuBLASLt's algorithms to a program that multiplies with the best of them.
 #
-#   FORETUNE=build/dev/tools/foretune/foretune MATMUL=... examples/cublaslt_matmul/workflow.sh [FOLDER]
+#   cmake -B build && cmake --build build && ./workflow.sh [FOLDER]
 #
 # On a machine with an NVIDIA GPU. With FAKE_GPU, a library that plays the GPU and NVIDIA's
 # libraries on the CPU, the same runs anywhere (times are made up then). SHAPES and CONFIGS make it
 # large: hundreds of shapes and EXHAUSTIVE are what a model for daily use takes.
 set -euo pipefail
 FORETUNE="${FORETUNE:-foretune}"
-MATMUL="${MATMUL:-cublaslt_matmul}"
+MATMUL="${MATMUL:-$(cd "$(dirname "$0")" && pwd)/build/cublaslt_matmul}"
 work="${1:-$(mktemp -d)}"
 mkdir -p "$work"
 cd "$work"

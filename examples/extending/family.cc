@@ -1,6 +1,6 @@
 // A family in one file: sums an array of m numbers with one of several unrolled loops. The problem
 // type is borrowed from GEMM (m is the length); everything else is what a real family needs.
-// docs/extending/family.md walks through it.
+// docs/guides/extending/family.md walks through it.
 #include "foretune/family/family.h"
 
 #include <array>

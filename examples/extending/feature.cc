@@ -1,5 +1,5 @@
-// A feature table in one file, for the configs of a made-up tiled GEMM. docs/extending/feature.md
-// walks through it.
+// A feature table in one file, for the configs of a made-up tiled GEMM.
+// docs/guides/extending/feature.md walks through it.
 #include <array>
 #include <cmath>
 #include <cstdio>

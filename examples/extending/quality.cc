@@ -1,5 +1,5 @@
 // A quality of networks in one file, for `foretune approx` in a program of one's own. The section
-// "Other qualities" of docs/networks.md shows it.
+// "Other qualities" of docs/guides/networks.md shows it.
 #include "foretune/graph/quality.h"
 
 #include <array>

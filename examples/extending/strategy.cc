@@ -1,5 +1,5 @@
 // A search strategy in one file: walks downhill from a random config, and starts again where no
-// neighbour is better. docs/extending/strategy.md walks through it.
+// neighbour is better. docs/guides/extending/strategy.md walks through it.
 #include "foretune/search/strategy.h"
 
 #include <cstdio>

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Measures this CPU, trains a model, judges it, and uses it: the whole pipeline in a minute.
 
-    examples/python/quickstart.py [FOLDER]
+    python3 quickstart.py [FOLDER]
 
 The numbers are small, so that it ends soon; a model for use takes a few hundred problems.
 """

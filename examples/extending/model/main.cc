@@ -1,5 +1,5 @@
 // A kind of models of a program's own, from a data set to a pick: registered, trained, stored, read
-// and asked. docs/extending/model.md walks through it.
+// and asked. docs/guides/extending/model.md walks through it.
 #include <cstdio>
 #include <filesystem>
 #include <memory>

@@ -1,5 +1,5 @@
 // The body of the kind of models "ridge": a linear function of the features.
-// docs/extending/model.md walks through it.
+// docs/guides/extending/model.md walks through it.
 #pragma once
 
 #include <vector>

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Tunes a compressor as an external program: fast settings that still compress well.
 
-    examples/python/approx_compressor.py
+    python3 compressor.py
 
 The compressor is zlib's, run by this script as a program of its own: the quality of its settings is
 how many times smaller the output is, the cost their time in milliseconds. Some modules of Python's

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # The whole workflow of torch-diode's guide, with foretune in place of its Python toolkit.
-# The numbers in the environment make it small: NUM_SHAPES=6 SHAPESET=small.json examples/workflow.sh
+# The numbers in the environment make it small: NUM_SHAPES=6 SHAPESET=shapes.csv ./workflow.sh
 set -e
 
 # Configuration

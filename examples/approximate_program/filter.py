@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Tunes an image filter as an external program: less work for a picture that looks the same.
 
-    examples/python/approx_filter.py
+    python3 filter.py
 
 A bilateral filter smooths a noisy picture and keeps its edges. It may leave out rows of its output,
 which are then interpolated, and points of its window. The quality is the structural similarity
