@@ -13,7 +13,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   const std::string card(reinterpret_cast<const char*>(data), size);
   foretune::TrainingCurves trained = foretune::training_curves(card);
   trained.loss.clear();  // may say anything
-  const std::string svg = foretune::loss_svg(trained);
+  const std::string svg = foretune::loss_svg(trained, "source");
   for (const std::string_view word : {"nan", "inf"}) {
     if (svg.find(word) != std::string::npos) {
       std::abort();

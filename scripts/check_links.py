@@ -18,6 +18,7 @@ from sources import report
 ROOT = Path(__file__).resolve().parent.parent
 LINK = re.compile(r"\]\(([^)\s]+)\)")
 QUOTED = re.compile(r"`((?:foretune|tools|scripts|bench|cmake|docs|examples|fuzz|python|tests)/[\w./-]+)`")
+CODE = re.compile(r"`[^`\n]*`")
 FENCE = re.compile(r"^```.*?^```", re.S | re.M)
 # Made by a build or a run, or named as the place of something new.
 NOT_THERE = re.compile(r"^(foretune/families/mine|foretune/model/ridge)")
@@ -42,7 +43,7 @@ def main() -> int:
     for name in sorted(set(names)):
         page = ROOT / name
         text = FENCE.sub("", page.read_text(encoding="utf-8"))
-        for link in LINK.findall(text):
+        for link in LINK.findall(CODE.sub("", text)):
             if "://" in link:
                 continue
             links += 1

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Takes examples/own_family from its sources to picks as docs/extending/family.md says: installs a
+# Takes examples/own_family from its sources to picks as docs/guides/extending/family.md says: installs a
 # build into an empty folder, runs every command of the page in a copy of the example, and selects
 # with what came out of it from C++, C and Python.
 #
@@ -24,16 +24,18 @@ export CMAKE_PREFIX_PATH="$work/prefix" PATH="$work/prefix/bin:$PATH"
 unset PYTHONPATH
 
 # Copies, so that no path leads back into the repository by accident.
-cp -r "$source_root/examples/own_family" "$work/my_family"
-cd "$work/my_family"
-page="$source_root/docs/extending/family.md"
+mkdir -p "$work/source/examples"
+cp -r "$source_root/examples/own_family" "$work/source/examples/own_family"
+cd "$work"
+page="$source_root/docs/guides/extending/family.md"
 # blocks LANGUAGE: the code of the page, block after block.
 blocks() {
   awk -v begin="\`\`\`$1" '$0 == begin { inside = 1; next } $0 == "```" { inside = 0 } inside' "$page"
 }
-{ echo 'set -euxo pipefail' && blocks bash; } >"$work/page.sh"
+{ echo 'set -euxo pipefail' && blocks sh; } >"$work/page.sh"
 [[ $(grep -c '^foretune ' "$work/page.sh") -ge 7 ]] || fail "the page has lost its commands"
 logged page bash "$work/page.sh"
+cd "$work/my_family"
 grep -q "adds problem type stencil2d, feature table stencil2d-plain, family stencil2d" \
   "$work/page.log" || fail "doctor does not list the plug-in"
 grep -Eq "Efficiency of the model's picks on 4 problems" "$work/page.log" ||

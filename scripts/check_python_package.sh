@@ -30,6 +30,8 @@ pandas.read_csv(sys.argv[1]).to_parquet("ck.parquet")
 PYTHON
 # The command of the package, with a worker process and a trainer.
 [[ "$(foretune --version)" == *"$(python -c 'import foretune; print(foretune.__version__)')"* ]]
+test -s "$work/venv/share/man/man1/foretune-train.1"
+test -s "$work/venv/share/bash-completion/completions/foretune"
 foretune --quiet collect --family cpu-gemm --log-normal --num-shapes 4 --max-flops 1e7 --search-space SAMPLE:4 \
   --output small.ftd
 foretune --quiet train --dataset small.ftd --trees 5 --folds 2 --model small.ftm

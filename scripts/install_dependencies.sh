@@ -6,7 +6,9 @@
 #   scripts/install_dependencies.sh --python  also what `make test` needs: the packages of
 #                                             scripts/requirements-python.txt
 #   scripts/install_dependencies.sh --ci      also what .ci/run needs (clang 19, valgrind, Triton,
-#                                             libtorch)
+#                                             libtorch, and what --docs installs)
+#   scripts/install_dependencies.sh --docs    what `make docs` and the generators of the reference
+#                                             need: the packages of scripts/requirements-docs.txt
 #   scripts/install_dependencies.sh --torch   also libtorch, which trains neural models
 #   scripts/install_dependencies.sh --bench   also the libraries that bench/ measures beside ours
 set -euo pipefail
@@ -21,14 +23,21 @@ packages=(
 wants_python=""
 wants_triton=""
 wants_peers=""
+wants_docs=""
 case "${1:-}" in
   "") ;;
   --python) wants_python=yes ;;
   --ci)
     wants_python=yes
     wants_triton=yes
-    packages+=(clang-19 clang-format-19 clang-tidy-19 libclang-rt-19-dev valgrind
+    wants_docs=yes
+    packages+=(python3-clang-19 groff-base clang-19 clang-format-19 clang-tidy-19 libclang-rt-19-dev valgrind
                libtorch-dev python3-torch libopenblas0-pthread libonnx-testdata)
+    ;;
+  # The documentation is made without building anything.
+  --docs)
+    wants_docs=yes
+    packages=(ca-certificates python3 python3-venv python3-clang-19 g++ libexpected-dev)
     ;;
   # OpenBLAS beside it, or Debian's libtorch multiplies matrices with the reference BLAS.
   --torch) packages+=(libtorch-dev libopenblas0-pthread) ;;
@@ -37,7 +46,7 @@ case "${1:-}" in
     packages+=(libblis4-pthread libxsmm-dev libeigen3-dev libgraphblas-dev librsb-dev)
     ;;
   *)
-    echo "unknown argument: $1 (known: --python, --ci, --bench, --torch)" >&2
+    echo "unknown argument: $1 (known: --python, --ci, --docs, --bench, --torch)" >&2
     exit 2
     ;;
 esac
@@ -83,20 +92,22 @@ deps="$PWD/build/deps"
 exec 9>"$deps/lock"
 flock 9
 
-make_venv() {
-  if ! build/venv/bin/python -m pip --version >/dev/null 2>&1; then
-    /usr/bin/python3 -m venv --clear build/venv
+make_venv() { # make_venv [FOLDER]
+  local folder="${1:-build/venv}"
+  if ! "$folder/bin/python" -m pip --version >/dev/null 2>&1; then
+    /usr/bin/python3 -m venv --clear "$folder"
   fi
 }
 
 # The Python package is built and tested against fixed versions, each checked by its hash.
-install_python_packages() { # install_python_packages REQUIREMENTS
-  if ! cmp --silent "$1" "build/venv/$(basename "$1")"; then
-    echo "installing the Python packages of $1 into build/venv"
-    make_venv
-    PYTHONDONTWRITEBYTECODE=1 build/venv/bin/python -m pip install --quiet \
+install_python_packages() { # install_python_packages REQUIREMENTS [FOLDER]
+  local folder="${2:-build/venv}"
+  if ! cmp --silent "$1" "$folder/$(basename "$1")"; then
+    echo "installing the Python packages of $1 into $folder"
+    make_venv "$folder"
+    PYTHONDONTWRITEBYTECODE=1 "$folder/bin/python" -m pip install --quiet \
       --disable-pip-version-check --only-binary :all: --require-hashes -r "$1"
-    cp "$1" build/venv/
+    cp "$1" "$folder/"
   fi
 }
 if [[ -n "$wants_python" ]]; then
@@ -104,6 +115,12 @@ if [[ -n "$wants_python" ]]; then
 fi
 if [[ -n "$wants_triton" ]]; then
   install_python_packages scripts/requirements-triton.txt
+fi
+if [[ -n "$wants_docs" ]]; then
+  install_python_packages scripts/requirements-docs.txt build/docs-venv
+  if [[ "${1:-}" == --docs ]]; then
+    exit 0
+  fi
 fi
 # Wheels of libraries, not of Python packages: without what they name as needed.
 install_peers() { # install_peers REQUIREMENTS FOLDER

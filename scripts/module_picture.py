@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Draws docs/modules.svg, the picture of the modules in docs/architecture.md, and writes the table of
+"""Draws docs/pictures/modules.svg, the picture of the modules in docs/explanation/architecture.md, and writes the table of
 modules beside it:
 
     scripts/module_picture.py build/dev/modules.txt           writes both; needs graphviz (`dot`)
@@ -19,13 +19,16 @@ import sys
 from pathlib import Path
 
 from check_layering import closure, read_modules
+from picture_style import palette
 
 ROOT = Path(__file__).resolve().parent.parent
-PICTURE = ROOT / "docs/modules.svg"
-PAGE = ROOT / "docs/architecture.md"
+PICTURE = ROOT / "docs/pictures/modules.svg"
+PAGE = ROOT / "docs/explanation/architecture.md"
 BEGIN, END = "<!-- modules: written by scripts/module_picture.py -->", "<!-- end of modules -->"
 LINES = 100  # the table's numbers are rounded to so many, or every change would change the page
-# The groups of modules, from the bottom of the picture to its top.
+# The groups of modules, from the bottom of the picture to its top, with their shapes.
+SHAPES = {"facts and formats": "box", "computing": "hexagon", "data and models": "cylinder",
+          "formats of others": "note", "measuring": "octagon", "deciding": "ellipse", "at run time": "cds"}
 ROLES = {
     "facts and formats": ("base", "formats", "metrics", "hardware", "problem", "space"),
     "computing": ("sparse", "graph", "graph_run", "kernels", "loop", "loop_machine", "cuda", "cuda_measuring",
@@ -37,7 +40,12 @@ ROLES = {
     "deciding": ("search", "collect", "tune", "approx", "evaluate", "report", "workflow", "cluster"),
     "at run time": ("select", "export_cpp", "dispatch", "plugin", "plugin_loader"),
 }
-COLOURS = ("#e8eef7", "#fdf1dc", "#e6f4e6", "#f6e6ee", "#f3ecfa", "#fbe9e3", "#e3f3f5")
+# Fills, strokes and letters by the palette; a role has the colour of a series and its own shape.
+STYLE = """text{font:13px system-ui,-apple-system,"Segoe UI",Roboto,Arial,sans-serif;fill:var(--ink)}
+text.heading{font-size:17px;font-weight:650}text.source{font-size:12px;fill:var(--soft)}
+.sheet{fill:var(--surface)}.node path,.node polygon,.node polyline,.node ellipse{fill-opacity:.16;
+stroke-width:1.3}.edge path{stroke:var(--faint)}.edge polygon{fill:var(--faint);stroke:var(--faint)}
+"""
 
 
 def edges_of(modules: dict[str, tuple[str, set[str], list[str]]]) -> dict[str, set[str]]:
@@ -63,18 +71,18 @@ def reduced(edges: dict[str, set[str]]) -> list[tuple[str, str]]:
 
 def graph_text(edges: dict[str, set[str]]) -> str:
     lines = ["digraph modules {", "  rankdir=TB; nodesep=0.25; ranksep=0.45;",
-             '  node [shape=box, style="filled,rounded", fontname="sans-serif", fontsize=13, '
-             'color="#555555", height=0.35];', '  edge [color="#777777", arrowsize=0.6];']
+             '  node [style=filled, fontname="sans-serif", fontsize=13, height=0.35];',
+             "  edge [arrowsize=0.6];"]
     known = {name for names in ROLES.values() for name in names}
     if missing := set(edges) - known:
         raise SystemExit(f"module_picture: no role is given for {', '.join(sorted(missing))}")
-    for colour, (role, names) in zip(COLOURS, ROLES.items()):
+    for number, (role, names) in enumerate(ROLES.items()):
         for name in names:
-            lines.append(f'  "{name}" [fillcolor="{colour}", tooltip="{role}"];')
+            lines.append(f'  "{name}" [shape={SHAPES[role]}, class="r{number}", tooltip="{role}"];')
     lines += [f'  "{name}" -> "{dep}";' for name, dep in reduced(edges)]
-    # Boxes of one row each say what a colour means.
-    lines += ['  subgraph legend { rank=sink; node [fontsize=11, color="#ffffff", style=filled];']
-    lines += [f'    "{role}" [fillcolor="{colour}"];' for colour, role in zip(COLOURS, ROLES)]
+    # Boxes of one row each say what a shape and a colour mean.
+    lines += ["  subgraph legend { rank=sink;"]
+    lines += [f'    "{role}" [shape={SHAPES[role]}, class="r{number}"];' for number, role in enumerate(ROLES)]
     lines += ["  }", *(f'  base -> "{role}" [style=invis];' for role in ROLES), "}"]
     return "\n".join(lines) + "\n"
 
@@ -105,11 +113,20 @@ def main() -> int:
     digest = hashlib.sha256(text.encode()).hexdigest()[:16]
     if "--check" in sys.argv:
         if not PICTURE.exists() or f"graph {digest}" not in PICTURE.read_text(encoding="utf-8"):
-            print("docs/modules.svg shows other modules: run scripts/module_picture.py")
+            print("docs/pictures/modules.svg shows other modules: run scripts/module_picture.py")
             return 1
         return 0
-    drawn = subprocess.run(["dot", "-Tsvg"], input=text, capture_output=True, text=True, check=True)
+    title = ('  labelloc=t; fontname="sans-serif"; label="The modules of Foretune: an arrow leads to one that is '
+             f'used\\nSource: the declarations of modules for CMake, graph {digest}";\n')
+    drawn = subprocess.run(["dot", "-Tsvg"], input=text.replace("{\n", "{\n" + title, 1), capture_output=True,
+                           text=True, check=True)
     svg = re.sub(r"<!--.*?-->\n?", "", drawn.stdout[drawn.stdout.index("<svg"):], flags=re.S)
+    svg = svg.replace('<polygon fill="white"', '<polygon class="sheet"', 1)
+    for kind in ("heading", "source"):  # the two lines of the title
+        svg = re.sub(r'(class="graph".*?)<text (?!class)', rf'\1<text class="{kind}" ', svg, count=1, flags=re.S)
+    roles = "".join(f".r{number} path,.r{number} polygon,.r{number} polyline,.r{number} ellipse"
+                    f"{{fill:var(--c{number});stroke:var(--c{number})}}\n" for number in range(len(ROLES)))
+    svg = svg.replace(">", f">\n<style>{palette()}\n{STYLE}{roles}</style>", 1)
     PICTURE.write_text(f"<!-- graph {digest}, drawn by scripts/module_picture.py -->\n{svg}",
                        encoding="utf-8")
     page = PAGE.read_text(encoding="utf-8")

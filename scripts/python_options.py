@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """Writes the keywords of the Python package from the options of the command line: their types in
-python/foretune/_options.py and their reference in docs/python-options.md.
+python/foretune/_options.py and their reference in docs/reference/python-options.md.
 
     PYTHONPATH=build/dev/python python3 scripts/python_options.py            writes both
     PYTHONPATH=build/dev/python python3 scripts/python_options.py --check    fails where they differ
@@ -20,7 +20,7 @@ from foretune import _foretune
 
 ROOT = Path(__file__).resolve().parent.parent
 TYPES = ROOT / "python/foretune/_options.py"
-PAGE = ROOT / "docs/python-options.md"
+PAGE = ROOT / "docs/reference/python-options.md"
 
 # Names may be added to these at run time, so their types do not list them.
 OPEN_NAMES = ("model-type", "features", "family")
@@ -122,7 +122,7 @@ def table(options: list[dict[str, Any]]) -> str:
 def page_text() -> str:
     return (
         "# Keywords of the Python package\n\n"
-        "These keywords are options of the [command line](command-line.md), with underscores for dashes.\n"
+        "These keywords are options of the [command line](command-line/index.md), with underscores for dashes.\n"
         "`scripts/python_options.py` writes this page.\n\n"
         "## `foretune.train`\n" + table(options_of("train"))
         + "\n## `foretune.MatmulDatasetCollector`\n\n"

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Every command line of the README of Composable Kernel's heuristics runs here with another program's
-# name in place of the script's; docs/ck.md has the table of names. Lines that build kernels or run
+# name in place of the script's; docs/guides/from-ck.md has the table of names. Lines that build kernels or run
 # them on a GPU are left out.
 #   ck_commands_test.sh FORETUNE SOURCE_DIR
 set -euo pipefail

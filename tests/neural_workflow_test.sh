@@ -15,7 +15,7 @@ expect 0 "$foretune" train "${small_standard[@]}" --model standard.ftm --log-dir
 grep -q "max_difference_to_libtorch" out.txt
 test -n "$(find log -name '*.csv')"
 # Two folds and all data: two lines and a mark each, and what the legend has.
-test "$(grep -o '<polyline class="series c[01] thin"' log/loss.svg | wc -l)" = 4
+test "$(grep -o '<polyline class="series c[01] s[01] thin"' log/loss.svg | wc -l)" = 4
 test "$(grep -o '<circle class="mark c0"' log/loss.svg | wc -l)" = 4
 expect 0 "$foretune" train "${small_standard[@]}" --model again.ftm --work-dir kept \
   --resume
@@ -33,7 +33,7 @@ for model in standard deep towers ensemble; do
   test "$(grep -c '^  training .* epochs, best [1-3]: training loss [0-9.e-]*, stop' out.txt)" = 3
   test "$(grep -c '"curves"' out.txt || true)" = 0
   expect 0 "$foretune" validate-model --model $model.ftm --dataset times.ftd --html $model.html
-  grep -q "How the networks were trained" $model.html
+  grep -q "Losses of the networks over the epochs" $model.html
   expect 0 "$foretune" predict --model $model.ftm gemm m=200 n=300 k=100 dtype=bf16 --explain
 done
 grep -q "network, network: standard with [0-9,]* weights, [0-9]* inputs, target" standard.html
@@ -45,7 +45,7 @@ test -s tree_log/loss.csv -a ! -e tree_log/loss.svg
 expect 0 "$foretune" inspect trees.ftm
 test "$(grep -c '^  training ' out.txt || true)" = 0
 expect 0 "$foretune" validate-model --model trees.ftm --dataset times.ftd --html trees.html
-test "$(grep -c 'How the networks were trained' trees.html || true)" = 0
+test "$(grep -c 'Losses of the networks over the epochs' trees.html || true)" = 0
 
 expect 2 "$foretune" train "${small[@]}" --model-type two-tower --weights int8 --model no.ftm
 one_sentence

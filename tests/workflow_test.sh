@@ -8,7 +8,7 @@ compiler="$3"
 source "$source_dir/tests/expect.bash"
 
 FORETUNE="$foretune" SHAPESET="$source_dir/tests/small_shapes.csv" NUM_SHAPES=5 MAX_FLOPS=2e6 \
-  SEARCH_SPACE=SAMPLE:6 "$source_dir/examples/workflow.sh"
+  SEARCH_SPACE=SAMPLE:6 "$source_dir/examples/workflow/workflow.sh"
 test -s data/matmul_model.ftm
 test -s data/seed_50_train_dataset.msgpack
 test -s data/validation/validation_dataset.msgpack

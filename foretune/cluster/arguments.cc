@@ -33,7 +33,7 @@ void ClusterArguments::visit(workflow::OptionList& list) {
       .at_least(1)
       .only(is_shared);
   list.add("lease", lease, "SECONDS",
-           "seconds after which the shard of a task that shows no life goes to another one "
+           "give the shard of a task to another one after this many seconds without a sign of life "
            "(default: 60)")
       .at_least(1)
       .only(is_shared);

@@ -1,7 +1,7 @@
 // The data set file (.ftd): magic, version, header, then checksummed blocks. A journal grows row by
 // row while measuring. seal() rewrites it by columns, in segments of a million rows (interned
 // problems, configs and contexts, usually 6 to 16 bytes a row). A sealed file can be appended to
-// again. docs/file-formats.md describes the format byte by byte.
+// again. docs/reference/file-formats/dataset.md describes the format byte by byte.
 //
 //   FORETUNE_TRY(auto journal, JournalWriter::open("h200.ftd", header));
 //   if (!journal->contains(problem, config, context)) {

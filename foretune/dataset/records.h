@@ -1,6 +1,6 @@
-// The blocks of a data set file and how values are written in them (docs/file-formats.md). Internal
-// to the module. Readers check every length, index and number before it is used.
-// Thread safety: free functions; a BlockReader belongs to one thread.
+// The blocks of a data set file and how values are written in them
+// (docs/reference/file-formats/dataset.md). For the module alone. Readers check every length
+// before they use it. Thread safety: free functions; a BlockReader belongs to one thread.
 #pragma once
 
 #include <array>

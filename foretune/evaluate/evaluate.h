@@ -1,7 +1,7 @@
 // Evaluates picks: metrics over problems that the model never saw, with bootstrap intervals,
 // slices, the worst cases, and baselines for comparison. Efficiency = oracle time / time of the
 // pick. A failed pick counts as 0. For an unmeasured pick the best-ranked measured config stands
-// in; reports state how often. docs/evaluation.md explains each number.
+// in; reports state how often. docs/explanation/evaluation.md explains each number.
 //
 //   FORETUNE_TRY(const auto ranked, rank_with_model(model, validation));
 //   FORETUNE_TRY(const Evaluation evaluation, evaluate(validation, ranked, &model, options));

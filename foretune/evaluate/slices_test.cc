@@ -138,7 +138,8 @@ TEST(Portfolio, OfATrainingSetReachesMoreWithMoreConfigsAndMissingOnesCountZero)
   EXPECT_DOUBLE_EQ(out.portfolio[2].mean_efficiency, 1);
   EXPECT_DOUBLE_EQ(out.portfolio[6].p10_efficiency, 1);
   EXPECT_NE(report_text(out, false).find("A portfolio without a model"), std::string::npos);
-  EXPECT_NE(report_html(out, "x").find("A portfolio without a model"), std::string::npos);
+  EXPECT_NE(report_html(out, "x", "source").find("Efficiency of a portfolio without a model"),
+            std::string::npos);
 }
 
 TEST(Portfolio, IsAbsentWithoutAnythingToLearnFrom) {

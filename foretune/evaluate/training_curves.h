@@ -1,8 +1,8 @@
 // How the trainings of a neural model went: losses over epochs, as its model card keeps them
-// (docs/file-formats.md), told in a line and drawn.
+// (docs/reference/file-formats/foreign-models.md), told in a line and drawn.
 //
 //   const TrainingCurves trained = training_curves(model.card_json);
-//   FORETUNE_TRY_STATUS(write_text_file_atomically("loss.svg", loss_svg(trained)));
+//   FORETUNE_TRY_STATUS(write_text_file_atomically("loss.svg", loss_svg(trained, source)));
 //
 // Thread safety: plain values and free functions. Cost: linear in the card.
 #pragma once

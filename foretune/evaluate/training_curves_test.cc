@@ -76,10 +76,10 @@ TEST(TrainingCurves, NeedNoStoppingProblems) {
   ASSERT_EQ(trained.curves.size(), 1U);
   EXPECT_TRUE(std::isnan(trained.curves[0].best.stop_loss));
   EXPECT_EQ(training_text(trained.curves[0]), "9 epochs, best 4: training loss 0.02");
-  const std::string svg = loss_svg(trained);
+  const std::string svg = loss_svg(trained, "source");
   EXPECT_EQ(count(svg, "<polyline class=\"series c0"), 0U);
   EXPECT_THAT(svg, Not(HasSubstr("stopping loss")));
-  EXPECT_EQ(count(svg, "<circle class=\"mark c1\""), 2U);  // the best, and in the legend
+  EXPECT_EQ(count(svg, " class=\"mark c1\""), 2U);  // the best, and in the legend
 }
 
 TEST(TrainingCurves, ThatDoNotHoldTogetherAreLeftOut) {
@@ -123,13 +123,13 @@ TEST(TrainingCurves, ACardWithoutThemIsTheRestInItsOrder) {
 
 TEST(LossPlot, HasTwoLinesAndTheBestEpochOfEveryTraining) {
   const TrainingCurves trained = training_curves(card_of(Json::parse(sample_curves_json())));
-  const std::string svg = loss_svg(trained);
+  const std::string svg = loss_svg(trained, "source");
   EXPECT_THAT(svg, HasSubstr("xmlns="));
   EXPECT_THAT(svg, HasSubstr("<style>"));
-  for (const char* style : {"c1 thin", "c0 thin"}) {
+  for (const char* style : {"c1 s1 thin", "c0 s0 thin"}) {
     EXPECT_EQ(count(svg, concat("<polyline class=\"series ", style, "\"")), 1U) << style;
   }
-  for (const char* style : {"c1 whole", "c0 whole"}) {  // once in the legend
+  for (const char* style : {"c1 s1 whole", "c0 s0 whole"}) {  // once in the legend
     EXPECT_EQ(count(svg, concat("<polyline class=\"series ", style, "\"")), 2U) << style;
   }
   EXPECT_EQ(count(svg, "<circle class=\"mark c0\""), 3U);
@@ -149,7 +149,7 @@ TEST(LossPlot, IsLogarithmicOverMoreThanADecadeOfPositiveLosses) {
     Json curve = sample_curve();
     curve["train_loss"] = {high, middle, low};
     curve["stop_loss"] = {high, middle, low};
-    const std::string svg = loss_svg(training_curves(card_of(Json::array({curve}))));
+    const std::string svg = loss_svg(training_curves(card_of(Json::array({curve}))), "source");
     // The y of the three epochs, in "points="x,y x,y x,y".
     constexpr std::string_view kPoints = "points=\"";
     std::array<double, 3> y{};
@@ -173,7 +173,7 @@ TEST(LossPlot, OfOneEpochOrEqualLossesHasAPlaceForThem) {
           "stop_loss": [0.5]})");
   const TrainingCurves trained = training_curves(card_of(Json::array({curve})));
   ASSERT_EQ(trained.curves.size(), 1U);
-  const std::string svg = loss_svg(trained);
+  const std::string svg = loss_svg(trained, "source");
   EXPECT_THAT(svg, Not(HasSubstr("nan")));
   EXPECT_THAT(svg, Not(HasSubstr("inf")));
   EXPECT_THAT(svg, Not(HasSubstr(">folds<")));
@@ -182,8 +182,8 @@ TEST(LossPlot, OfOneEpochOrEqualLossesHasAPlaceForThem) {
 }
 
 TEST(LossPlot, IsNothingWithoutCurves) {
-  EXPECT_EQ(loss_svg({}), "");
-  EXPECT_EQ(report_internal::loss_plot({}), "");
+  EXPECT_EQ(loss_svg({}, "source"), "");
+  EXPECT_EQ(report_internal::loss_plot({}).drawing, "");
 }
 
 }  // namespace

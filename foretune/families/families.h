@@ -18,8 +18,8 @@ namespace foretune {
 std::span<const FamilyEntry* const> families();
 // Adds a family for the rest of the process. Errors: kInvalidArgument for a name that is taken.
 Status register_family(FamilyEntry entry);
-// Reads the file of a family of commands (docs/extending/command.md) and adds its problem type,
-// feature table and family for the rest of the process:
+// Reads the file of a family of commands (docs/guides/extending/command.md) and adds its problem
+// type, feature table and family for the rest of the process:
 //
 //   FORETUNE_TRY_STATUS(register_command_family("examples/command/compiler_flags/flags.toml"));
 //   FORETUNE_TRY(const auto family, create_family("compiler-flags", options));

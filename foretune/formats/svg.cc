@@ -4,6 +4,7 @@
 #include <array>
 #include <cmath>
 #include <cstddef>
+#include <initializer_list>
 
 #include "foretune/base/text.h"
 
@@ -11,6 +12,7 @@ namespace foretune::formats {
 namespace {
 
 constexpr double kTickLetters = 12;
+constexpr std::string_view kClosing = "</svg>";
 // A vertical name's letters rise to the left of its base line.
 constexpr double kMinNameX = 10;
 
@@ -64,15 +66,29 @@ double text_width(std::string_view text, double size) {
   return 0.66 * size * static_cast<double>(letters);
 }
 
+std::vector<std::string> wrapped(std::string_view text, double size, double width) {
+  std::vector<std::string> lines;
+  for (const std::string_view word : split_words(text)) {
+    if (lines.empty() || text_width(concat(lines.back(), " ", word), size) > width) {
+      lines.emplace_back(word);
+    } else {
+      lines.back() += concat(" ", word);
+    }
+  }
+  return lines;
+}
+
 Svg::Svg(double width, double height, std::string_view label)
-    : out_(concat("<svg viewBox=\"0 0 ", width, " ", height, "\" role=\"img\" aria-label=\"",
-                  html_escaped(label), "\">")) {}
+    : Svg(concat("<svg viewBox=\"0 0 ", width, " ", height, "\" role=\"img\" aria-label=\"",
+                 html_escaped(label), "\">"),
+          kClosing) {}
 
 Svg Svg::standalone(double width, double height, std::string_view label,
                     std::string_view style_sheet) {
   return Svg(concat("<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 ", width, " ", height,
                     "\" width=\"", width, "\" height=\"", height, "\" role=\"img\" aria-label=\"",
-                    html_escaped(label), "\">\n<style>", style_sheet, "</style>\n"));
+                    html_escaped(label), "\">\n<style>", style_sheet, "</style>\n"),
+             kClosing);
 }
 
 void Svg::line(double x1, double y1, double x2, double y2, std::string_view style) {
@@ -125,19 +141,82 @@ void Svg::polygon(const std::vector<std::pair<double, double>>& points, std::str
   shape("polygon", points, style, title);
 }
 
-void Svg::cloud(const std::vector<std::pair<double, double>>& points, std::string_view style) {
+void Svg::mark(Mark shape, double x, double y, double radius, std::string_view style,
+               std::string_view title) {
+  std::vector<std::pair<double, double>> points;
+  const auto add = [&](std::initializer_list<std::pair<double, double>> corners) {
+    for (const auto& [dx, dy] : corners) {
+      points.emplace_back(x + radius * dx, y + radius * dy);
+    }
+  };
+  switch (shape) {
+    case Mark::kCircle:
+      return circle(x, y, radius, style, title);
+    case Mark::kSquare:
+      add({{-0.9, -0.9}, {0.9, -0.9}, {0.9, 0.9}, {-0.9, 0.9}});
+      break;
+    case Mark::kDiamond:
+      add({{0, -1.3}, {1.3, 0}, {0, 1.3}, {-1.3, 0}});
+      break;
+    case Mark::kUp:
+      add({{0, -1.25}, {1.2, 0.9}, {-1.2, 0.9}});
+      break;
+    case Mark::kDown:
+      add({{0, 1.25}, {1.2, -0.9}, {-1.2, -0.9}});
+      break;
+    case Mark::kCross:
+      add({{0, -0.5},
+           {0.7, -1.2},
+           {1.2, -0.7},
+           {0.5, 0},
+           {1.2, 0.7},
+           {0.7, 1.2},
+           {0, 0.5},
+           {-0.7, 1.2},
+           {-1.2, 0.7},
+           {-0.5, 0},
+           {-1.2, -0.7},
+           {-0.7, -1.2}});
+      break;
+    case Mark::kPlus:
+      add({{-0.4, -1.3},
+           {0.4, -1.3},
+           {0.4, -0.4},
+           {1.3, -0.4},
+           {1.3, 0.4},
+           {0.4, 0.4},
+           {0.4, 1.3},
+           {-0.4, 1.3},
+           {-0.4, 0.4},
+           {-1.3, 0.4},
+           {-1.3, -0.4},
+           {-0.4, -0.4}});
+      break;
+  }
+  polygon(points, style, title);
+}
+
+void Svg::cloud(const std::vector<std::pair<double, double>>& points, std::string_view style,
+                Mark shape) {
   out_ += concat("<path class=\"", style, "\" d=\"");
   for (const auto& [x, y] : points) {
-    out_ += concat("M", coordinate(x), " ", coordinate(y), "h0");
+    out_ += shape == Mark::kCross
+                ? concat("M", coordinate(x - 2), " ", coordinate(y - 2), "l4 4m0-4l-4 4")
+                : concat("M", coordinate(x), " ", coordinate(y), "h0");
   }
   out_ += "\"/>";
+}
+
+void Svg::place(double x, double y, std::string_view elements) {
+  out_ += concat("<g transform=\"translate(", coordinate(x), " ", coordinate(y), ")\">", elements,
+                 "</g>");
 }
 
 void Svg::open_group(std::string_view style) { out_ += concat("<g class=\"", style, "\">"); }
 
 void Svg::close_group() { out_ += "</g>"; }
 
-std::string Svg::finish() { return std::move(out_) + "</svg>"; }
+std::string Svg::finish() { return std::move(out_) += closing_; }
 
 Axis::Axis(const Range& range, bool is_log, double from, double to)
     : low_(is_log ? std::log(range.low) : range.low),

@@ -11,6 +11,7 @@
 // Thread safety: plain values and free functions.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <optional>
@@ -32,7 +33,14 @@ std::string coordinate(double value);
 // `size`.
 double text_width(std::string_view text, double size);
 
+// Returns the text in lines of at most `width`, broken at blanks; a longer word has its own line.
+std::vector<std::string> wrapped(std::string_view text, double size, double width);
+
 enum class Anchor : std::uint8_t { kStart, kMiddle, kEnd };
+
+// Shapes of marks, so that kinds can be told apart without colour.
+enum class Mark : std::uint8_t { kCircle, kSquare, kDiamond, kUp, kDown, kCross, kPlus };
+inline constexpr std::size_t kMarks = 7;
 
 class Svg {
  public:
@@ -41,6 +49,8 @@ class Svg {
   // Starts an image in a file of its own, with its style sheet and size.
   static Svg standalone(double width, double height, std::string_view label,
                         std::string_view style_sheet);
+  // Starts elements alone, which become part of an image by place().
+  static Svg elements() { return Svg({}, {}); }
 
   void line(double x1, double y1, double x2, double y2, std::string_view style);
   void text(double x, double y, Anchor anchor, std::string_view style, std::string_view text);
@@ -54,21 +64,29 @@ class Svg {
                 std::string_view title);
   void polygon(const std::vector<std::pair<double, double>>& points, std::string_view style,
                std::string_view title);
-  // Draws dots without tooltips: thousands fit in one element, as lines of length 0 with round
-  // ends.
-  void cloud(const std::vector<std::pair<double, double>>& points, std::string_view style);
+  // Draws a mark as wide as a circle of `radius`, all shapes with about the same weight.
+  void mark(Mark shape, double x, double y, double radius, std::string_view style,
+            std::string_view title);
+  // Draws marks without tooltips, thousands in one element: dots, which are lines of length 0 with
+  // round ends, or crosses.
+  void cloud(const std::vector<std::pair<double, double>>& points, std::string_view style,
+             Mark shape = Mark::kCircle);
+  // Draws elements of another image with their origin at a place.
+  void place(double x, double y, std::string_view elements);
   // Opens a group, which holds all elements drawn until close_group().
   void open_group(std::string_view style);
   void close_group();
-  // Returns the document; nothing may be drawn afterwards.
+  // Returns the document, or elements alone; nothing may be drawn afterwards.
   std::string finish();
 
  private:
-  explicit Svg(std::string opening) : out_(std::move(opening)) {}
+  Svg(std::string opening, std::string_view closing)
+      : out_(std::move(opening)), closing_(closing) {}
   void shape(std::string_view name, const std::vector<std::pair<double, double>>& points,
              std::string_view style, std::string_view title);
 
   std::string out_;
+  std::string_view closing_;
 };
 
 struct Range {

@@ -3,6 +3,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cstddef>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -53,6 +55,34 @@ TEST(Svg, TooltipsAreEscapedAndLeftOutWhenEmpty) {
   EXPECT_THAT(text, HasSubstr("<rect class=\"bar\" x=\"1\" y=\"2\" width=\"3\" height=\"0\">"
                               "<title>a&lt;b</title></rect>"));
   EXPECT_THAT(text, HasSubstr("height=\"4\"/><polygon class=\"shape\" points=\"0,0 1,1 \"/>"));
+}
+
+TEST(Svg, MarksHaveShapesOfTheirOwn) {
+  std::set<std::string> shapes;
+  for (std::size_t i = 0; i < kMarks; ++i) {
+    Svg svg = Svg::elements();
+    svg.mark(static_cast<Mark>(i), 10, 10, 4, "dot", "a & b");
+    const std::string text = svg.finish();
+    EXPECT_THAT(text, HasSubstr("class=\"dot\""));
+    EXPECT_THAT(text, HasSubstr("<title>a &amp; b</title>"));
+    shapes.insert(text);
+  }
+  EXPECT_EQ(shapes.size(), kMarks);
+}
+
+TEST(Svg, ElementsBecomePartOfAnImage) {
+  Svg part = Svg::elements();
+  part.cloud({{1, 2}}, "cloud", Mark::kCross);
+  Svg svg(10, 10, "x");
+  svg.place(3, 4.5, part.finish());
+  EXPECT_THAT(svg.finish(), HasSubstr("<g transform=\"translate(3 4.5)\"><path class=\"cloud\" "
+                                      "d=\"M-1 0l4 4m0-4l-4 4\"/></g></svg>"));
+}
+
+TEST(Wrapped, BreaksAtBlanksAndKeepsLongWords) {
+  EXPECT_THAT(wrapped("a b  c", 10, 20), ElementsAre("a b", "c"));
+  EXPECT_THAT(wrapped("longer word", 10, 5), ElementsAre("longer", "word"));
+  EXPECT_THAT(wrapped("", 10, 5), ElementsAre());
 }
 
 TEST(Axis, IsLinearOrLogarithmicAndEndsAtItsEnds) {

@@ -3,8 +3,8 @@
 //   FORETUNE_TRY(const Network network, read_network("resnet20.ftn"));
 //   FORETUNE_TRY_STATUS(write_network(network, "copy.ftn"));
 //
-// docs/file-formats.md gives the bytes. Thread safety: free functions. Cost: a file is read once
-// and its weights are copied.
+// docs/reference/file-formats/networks.md gives the bytes. Thread safety: free functions. Cost: a
+// file is read once and its weights are copied.
 #pragma once
 
 #include <cstddef>

@@ -6,8 +6,8 @@
 //   task.tuning.image(5);  // its pixels
 //
 // Pixels are stored as bytes; a network reads `pixel * scale + shift` as f32, with channels first.
-// docs/file-formats.md gives the bytes. Thread safety: constant once read. Cost: a file is copied
-// once.
+// docs/reference/file-formats/networks.md gives the bytes. Thread safety: constant once read. Cost:
+// a file is copied once.
 #pragma once
 
 #include <cstddef>

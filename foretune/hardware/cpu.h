@@ -79,8 +79,8 @@ class CpuLoadMeter {
   Times last_;
 };
 
-// Return the GFLOP/s of multiply-adds of whole vectors in registers, on the core this runs on, over
-// at least `seconds`: with the best instruction set, or with a given one that this CPU can run.
+// Return the GFLOP/s of the fastest of many short probes within `seconds`: vector multiply-adds in
+// registers on this core, with the best instruction set or with a given one that this CPU can run.
 double measure_fma_gflops(double seconds);
 double measure_fma_gflops(double seconds, CpuIsa isa);
 

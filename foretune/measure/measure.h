@@ -1,8 +1,8 @@
-// Measures configs by the timing protocol (docs/measuring.md): warm-up, then windows of at least a
-// millisecond. Keeps minimum, median and spread (the relative interquartile range) of the windows.
-// A config that is clearly slower than the best of its problem is stopped early and recorded as
-// censored. The output is poisoned before and verified after.
-// Thread safety: one Measurer belongs to one thread. Nothing here prints or exits.
+// Measures configs by the timing protocol (docs/explanation/measuring.md): warm-up, then windows of
+// at least a millisecond. Keeps minimum, median and spread (the relative interquartile range) of
+// the windows. A config that is clearly slower than the best of its problem is stopped early and
+// recorded as censored. The output is poisoned before and verified after. Thread safety: one
+// Measurer belongs to one thread. Nothing here prints or exits.
 #pragma once
 
 #include <cstdint>

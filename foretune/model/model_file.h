@@ -1,9 +1,8 @@
 // The model file (.ftm) holds everything needed to pick a config, in sections with a checksum each,
 // and is read through mmap. It begins with a magic number, a version and a table of sections.
-// Readers skip unknown sections and refuse newer major versions. docs/file-formats.md describes the
-// file byte by byte. A model consists of a header, which is the same for all kinds, and a body that
-// only its kind understands (model_kind.h).
-// Thread safety: immutable after loading.
+// Readers skip unknown sections and refuse newer major versions.
+// docs/reference/file-formats/model.md has the bytes. A model is a header, the same for all kinds,
+// and a body that only its kind understands (model_kind.h). Thread safety: immutable after loading.
 #pragma once
 
 #include <cstddef>

@@ -29,7 +29,7 @@ Model small_model() {
                       rng);
 }
 
-// Where the parts of a file lie; see docs/file-formats.md.
+// Where the parts of a file lie; see docs/reference/file-formats/model.md.
 constexpr std::size_t kMajorOffset = 8;
 constexpr std::size_t kCountOffset = 12;
 constexpr std::size_t kLengthOffset = 16;

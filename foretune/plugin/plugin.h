@@ -8,8 +8,9 @@
 //   }
 //   FORETUNE_PLUGIN(add_stencil)
 //
-// and builds it with foretune_plugin() of the installed CMake package. docs/extending/family.md
-// walks through one; plugin_loader.h and shared_object.h have the other side.
+// and builds it with foretune_plugin() of the installed CMake package.
+// docs/guides/extending/family.md walks through one; plugin_loader.h and shared_object.h have the
+// other side.
 //
 // A plug-in holds its own copies of those parts of the library that it uses, and shows one C
 // function: so a program needs to show nothing, whether it is stripped, static, or a module of

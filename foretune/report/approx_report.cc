@@ -42,7 +42,7 @@ class ApproxPage : private report_internal::Page {
     chosen();
     layers();
     facts();
-    return finish();
+    return finish(report_.source);
   }
 
  private:
@@ -63,12 +63,10 @@ class ApproxPage : private report_internal::Page {
   }
 
   void outcome() {
-    add("<section>\n<h2>Speed-up and loss</h2>\n<p class=\"hint\">A network keeps a budget when "
-        "its loss on the tuning images and a margin stay below it; the margin covers the loss on "
-        "other images in 19 of 20 cases. The table has the fastest network of each budget and its "
-        "losses.</p>\n<div class=\"pair tuned\">\n<div>",
-        report_internal::loss_by_speedup_plot(report_),
-        report_internal::loss_by_speedup_legend(report_), "</div>\n<div>");
+    add("<section>\n<h2>Speed-up and loss</h2>\n<p class=\"hint\">The table has the fastest "
+        "network "
+        "of each budget and its losses.</p>\n<div class=\"pair tuned\">\n<div>",
+        figure(report_internal::loss_by_speedup_plot(report_)), "</div>\n<div>");
     budgets();
     add("</div>\n</div>\n</section>\n");
   }
@@ -108,22 +106,18 @@ class ApproxPage : private report_internal::Page {
   }
 
   void predictions() {
-    const std::string test = report_internal::test_loss_plot(report_);
-    const std::string loss = report_internal::predicted_loss_plot(report_);
+    const std::string test = figure(report_internal::test_loss_plot(report_));
+    const std::string loss = figure(report_internal::predicted_loss_plot(report_));
     if (loss.empty()) {
       return;
     }
-    add("<section>\n<h2>Predicted and measured</h2>\n<p class=\"hint\">Networks that the models "
-        "recommended, as predicted before they were measured.</p>\n<div class=\"pair tuned\">\n"
-        "<div>",
-        loss, "</div>\n<div>", report_internal::predicted_time_plot(report_), "</div>\n</div>\n");
+    add("<section>\n<h2>Predicted and measured</h2>\n<div class=\"pair tuned\">\n<div>", loss,
+        "</div>\n<div>", figure(report_internal::predicted_time_plot(report_)), "</div>\n</div>\n");
     judgement();
     add("</section>\n");
     if (!test.empty()) {
-      add("<section>\n<h2>Tuning and test images</h2>\n<p class=\"hint\">Nothing is chosen by "
-          "test images. A line goes from a network's loss on the tuning images up to what its "
-          "loss on others should stay below.</p>\n<div class=\"pair tuned\">\n<div>",
-          test, "</div>\n<div>");
+      add("<section>\n<h2>Tuning and test images</h2>\n<div class=\"pair tuned\">\n<div>", test,
+          "</div>\n<div>");
       test_facts();
       add("</div>\n</div>\n</section>\n");
     }
@@ -205,8 +199,7 @@ class ApproxPage : private report_internal::Page {
         "Knobs that save nothing, or that another one beats in time and change, are left out. The "
         "time is that of the layer and of what follows it, for a call.</p>\n"
         "<div class=\"pair tuned\">\n<div>",
-        report_internal::sensitivity_plot(report_), report_internal::sensitivity_legend(report_),
-        "</div>\n<div>");
+        figure(report_internal::sensitivity_plot(report_)), "</div>\n<div>");
     cheapest();
     add("</div>\n</div>\n<div class=\"scroll\"><table>\n<thead><tr><th>layer</th>"
         "<th style=\"text-align:left\">kind</th><th style=\"text-align:left\">knob</th>"
@@ -289,6 +282,10 @@ class ApproxPage : private report_internal::Page {
     add("</dl>\n</section>\n");
   }
 
+  [[nodiscard]] std::string figure(const report_internal::Figure& each) const {
+    return report_internal::figure_html(each, report_.source);
+  }
+
   void fact(std::string_view name, const std::string& value) {
     if (!value.empty()) {
       add("<dt>", name, "</dt><dd>", html_escaped(value), "</dd>\n");
@@ -304,5 +301,16 @@ class ApproxPage : private report_internal::Page {
 }  // namespace
 
 std::string approx_html(const ApproxReport& report) { return ApproxPage(report).write(); }
+
+std::vector<FigureFile> approx_figures(const ApproxReport& report) {
+  using namespace report_internal;  // NOLINT(google-build-using-namespace)
+  std::vector<FigureFile> out;
+  for (const Figure& figure :
+       {loss_by_speedup_plot(report), predicted_loss_plot(report), predicted_time_plot(report),
+        test_loss_plot(report), sensitivity_plot(report)}) {
+    add_file(out, figure, report.source);
+  }
+  return out;
+}
 
 }  // namespace foretune

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "foretune/approx/tuner.h"
+#include "foretune/report/figure_file.h"
 
 namespace foretune {
 
@@ -21,9 +22,12 @@ struct ApproxReport {
   std::string unit = "points";  // of quality and losses
   // Named facts for the foot of the page: task, device, command.
   std::vector<std::pair<std::string, std::string>> facts;
+  std::string source;  // one line below figures: program, device, date
 };
 
 // One page without any file beside it.
 std::string approx_html(const ApproxReport& report);
+// The plots of the page.
+std::vector<FigureFile> approx_figures(const ApproxReport& report);
 
 }  // namespace foretune

@@ -6,6 +6,7 @@
 #include <limits>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "foretune/report/internal/approx_plots.h"
 #include "foretune/report/testing/html.h"
@@ -76,16 +77,18 @@ TEST(ApproxReport, HasItsPartsAndEscapesNames) {
 }
 
 TEST(ApproxReport, DrawsEveryMeasuredNetworkOnce) {
-  const std::string plot = report_internal::loss_by_speedup_plot(sample());
+  const std::string plot = report_internal::loss_by_speedup_plot(sample()).drawing;
   EXPECT_EQ(count_of(plot, "\"trial met\""), 1U);
   EXPECT_EQ(count_of(plot, "\"trial missed\""), 1U);
   EXPECT_EQ(count_of(plot, "\"mark c1\""), 2U) << "both are the fastest of a budget";
   EXPECT_EQ(count_of(plot, "\"mark c3\""), 1U);
-  EXPECT_EQ(count_of(report_internal::predicted_loss_plot(sample()), "<circle"), 4U);
-  EXPECT_EQ(count_of(report_internal::predicted_time_plot(sample()), "<circle"), 4U);
-  EXPECT_EQ(count_of(report_internal::test_loss_plot(sample()), "<circle"), 2U);
-  EXPECT_EQ(count_of(report_internal::sensitivity_plot(sample()), "<circle"), 1U);
-  EXPECT_EQ(count_of(report_internal::sensitivity_legend(sample()), "<span>"), 1U) << "i8 alone";
+  EXPECT_EQ(count_of(report_internal::predicted_loss_plot(sample()).drawing, "<circle"), 4U);
+  EXPECT_EQ(count_of(report_internal::predicted_time_plot(sample()).drawing, "<circle"), 4U);
+  EXPECT_EQ(count_of(report_internal::test_loss_plot(sample()).drawing, "<circle"), 2U);
+  EXPECT_EQ(count_of(report_internal::sensitivity_plot(sample()).drawing, "\"mark c2\""), 1U);
+  const auto legend = report_internal::sensitivity_plot(sample()).legend;
+  ASSERT_EQ(legend.size(), 1U);
+  EXPECT_EQ(legend[0].text, "i8");
 }
 
 TEST(ApproxReport, FindsTheFastestOfABudget) {
@@ -106,6 +109,17 @@ TEST(ApproxReport, LeavesOutWhatIsNotThere) {
        {"Predicted and measured", "Tuning and test images", "Chosen networks", "Layers alone"}) {
     EXPECT_THAT(html, Not(HasSubstr(part)));
   }
+}
+
+TEST(ApproxReport, FiguresHaveTitleUnitsAndSource) {
+  ApproxReport report = sample();
+  report.source = "the source";
+  const std::vector<FigureFile> files = approx_figures(report);
+  EXPECT_EQ(files.size(), 5U);
+  for (const FigureFile& file : files) {
+    EXPECT_EQ(figure_defect(file.svg, report.source), "") << file.name;
+  }
+  EXPECT_EQ(count_of(approx_html(report), ">the source<"), 6U) << "and at the foot of the page";
 }
 
 }  // namespace

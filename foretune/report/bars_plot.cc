@@ -12,32 +12,34 @@
 namespace foretune::report_internal {
 namespace {
 
-constexpr double kLeast = 1000;  // width
-constexpr double kMargin = 22;
+constexpr double kMargin = 16;
 constexpr double kNameSize = 12.5;
-constexpr double kMaxName = 230;
-constexpr double kRow = 27;     // of a method
-constexpr double kCell = 22;    // of a problem
-constexpr double kTitled = 58;  // height of a heading
-constexpr double kBelow = 58;   // ticks and names of axes
+constexpr double kMaxName = 190;
+constexpr std::size_t kFewestProblems = 4;  // for an interval
+constexpr double kRow = 27;                 // of a method
+constexpr double kCell = 22;                // of a problem
+constexpr double kTitled = 44;              // height of a heading
+constexpr double kAbove = 26;               // names of columns
+constexpr double kBelow = 64;               // ticks and names of axes
+constexpr double kNumber = 66;              // a column of numbers
 
 // Shares of the fastest, and the texts of the legend.
-struct Level {
+struct Shade {
   double least;
   std::string_view style;
   std::string_view text;
 };
-constexpr std::array kLevels{Level{0.98, "h4", "98 % and more"}, Level{0.9, "h3", "90 to 98 %"},
-                             Level{0.75, "h2", "75 to 90 %"}, Level{0.5, "h1", "50 to 75 %"},
-                             Level{0, "h0", "below 50 %"}};
+constexpr std::array kShades{Shade{0.98, "h4", "98 % and more"}, Shade{0.9, "h3", "90 to 98 %"},
+                             Shade{0.75, "h2", "75 to 90 %"}, Shade{0.5, "h1", "50 to 75 %"},
+                             Shade{0, "h0", "below 50 %"}};
 
-std::string_view level_class(double share) {
-  for (const Level& level : kLevels) {
+std::string_view shade_class(double share) {
+  for (const Shade& level : kShades) {
     if (share >= level.least) {
       return level.style;
     }
   }
-  return kLevels.back().style;
+  return kShades.back().style;
 }
 
 class BarsPlot {
@@ -55,45 +57,42 @@ class BarsPlot {
     }
     names_ = std::min(names_, kMaxName);
     left_ = kMargin + names_ + 12;
-    width_ = kLeast;
+    width_ = kContestWidth;
     if (has_table()) {
       width_ = std::max(width_, left_ + cell_ * static_cast<double>(methods_.size()) + kMargin);
       // The table is as wide as the panels above it.
       cell_ = (width_ - kMargin - left_) / static_cast<double>(methods_.size());
       cell_ = std::min(cell_, 110.0);
     }
-    rows_top_ = kTitled + 34;
-    rows_bottom_ = rows_top_ + kRow * static_cast<double>(methods_.size());
-    table_top_ = rows_bottom_ + kBelow + 44;
   }
 
-  std::string draw() {
-    const double height =
-        has_table() ? table_top_ + kTitled + 18 + kCell * static_cast<double>(count()) + 48
-                    : rows_bottom_ + kBelow + 34;
-    Svg svg = Svg::standalone(width_, height, "Speed of the configs found, and seconds of search",
-                              contest_style());
-    svg.rect(0, 0, width_, height, "page", {});
-    draw_heading(svg, kMargin, 34, heading(), explanation());
-    draw_names(svg);
-    // Name, bars, two columns of numbers, seconds, their column.
-    const double free = width_ - kMargin - left_ - 62 - 66 - 70 - 18;
-    const Panel speed{left_, rows_top_, left_ + 0.6 * free, rows_bottom_};
-    const Panel time{speed.right + 62 + 66 + 18, rows_top_, width_ - kMargin - 70, rows_bottom_};
+  Figure draw() {
+    Svg svg = Svg::elements();
+    const double rows = kRow * static_cast<double>(methods_.size());
+    const double right = width_ - kMargin - 2 * kNumber;
+    const Panel speed{left_, kAbove, right, kAbove + rows};
+    const Panel time{left_, speed.bottom + kBelow + kAbove, right,
+                     speed.bottom + kBelow + kAbove + rows};
     draw_speed(svg, speed);
     draw_time(svg, time);
-    draw_key(svg, rows_bottom_ + kBelow + 12);
+    double bottom = time.bottom + 46;
     if (has_table()) {
-      draw_table(svg);
+      bottom = draw_table(svg, bottom + 20);
     }
-    return svg.finish() + "\n";
+    return {.name = "bars",
+            .title = heading(),
+            .note = explanation(),
+            .width = width_,
+            .height = bottom,
+            .drawing = svg.finish(),
+            .legend = legend()};
   }
 
  private:
   [[nodiscard]] std::size_t count() const { return results_.problems.size(); }
   [[nodiscard]] bool has_table() const { return count() > 1; }
-  [[nodiscard]] double row(std::size_t rank) const {
-    return rows_top_ + kRow * (static_cast<double>(rank) + 0.5);
+  static double row(const Panel& panel, std::size_t rank) {
+    return panel.top + kRow * (static_cast<double>(rank) + 0.5);
   }
   static std::string_view best(std::size_t rank) { return rank == 0 ? " best" : ""; }
 
@@ -114,15 +113,21 @@ class BarsPlot {
   }
   [[nodiscard]] std::string explanation() const {
     return count() == 1 ? concat(results_.problems[0].name, ", fastest first")
-                        : concat("Geometric means over ", count(),
-                                 " problems, fastest first; every dot is a problem");
+                        : concat("Geometric means over ", count(), " problems, fastest first");
   }
 
-  void draw_names(Svg& svg) const {
+  void draw_names(Svg& svg, const Panel& panel) const {
     for (std::size_t rank = 0; rank < methods_.size(); ++rank) {
-      svg.text(left_ - 12, row(rank) + 4, Anchor::kEnd, rank == 0 ? "label strong" : "label",
+      svg.text(left_ - 12, row(panel, rank) + 4, Anchor::kEnd, rank == 0 ? "label strong" : "label",
                shortened(methods_[rank].name, kNameSize, names_));
     }
+  }
+
+  // Numbers behind a panel, in two columns.
+  static void draw_numbers(Svg& svg, const Panel& panel, double y, std::string_view style,
+                           const std::string& first, const std::string& second) {
+    svg.text(panel.right + kNumber - 4, y, Anchor::kEnd, style, first);
+    svg.text(panel.right + 2 * kNumber, y, Anchor::kEnd, style, second);
   }
 
   static void draw_columns(Svg& svg, const Panel& panel, const Axis& x,
@@ -158,39 +163,52 @@ class BarsPlot {
     }
     const Range range{0, most * 1.02};
     const Axis x = panel.horizontal(range, false);
-    draw_columns(svg, panel, x, formats::linear_ticks(range, 7), results_.unit);
-    svg.text(panel.right + 62, rows_top_ - 10, Anchor::kEnd, "tick", results_.unit);
-    svg.text(panel.right + 62 + 56, rows_top_ - 10, Anchor::kEnd, "tick", "\u00d7 start");
+    draw_columns(svg, panel, x, formats::linear_ticks(range, 6),
+                 concat("speed of the config found, ", results_.unit));
+    draw_names(svg, panel);
+    draw_numbers(svg, panel, panel.top - 10, "tick", results_.unit, "\u00d7 start");
     for (std::size_t rank = 0; rank < methods_.size(); ++rank) {
       draw_bar(svg, panel, x, rank);
     }
     if (results_.peak > 0) {
       const double place = x.at(results_.peak);
       svg.line(place, panel.top - 6, place, panel.bottom, "peak");
-      svg.text(place, panel.top - 10, Anchor::kEnd, "peak-text",
+      svg.text(place, panel.top - 10, Anchor::kEnd, "small peak-text",
                concat("peak ", short_number(results_.peak)));
     }
   }
 
   void draw_bar(Svg& svg, const Panel& panel, const Axis& x, std::size_t rank) const {
     const MethodSummary& method = methods_[rank];
-    const double middle = row(rank);
+    const double middle = row(panel, rank);
+    const auto interval = interval_of_mean(method.speeds);
     svg.rect(panel.left, middle - 8, x.at(method.mean_speed) - panel.left, 16,
              concat("bar", best(rank)),
              count() == 1 ? point_title(method, 0)
                           : concat(method.name, ": ", short_number(method.mean_speed), " ",
-                                   results_.unit, " in the geometric mean"));
+                                   results_.unit, " in the geometric mean",
+                                   interval ? concat(", 95 %: ", short_number(interval->low),
+                                                     " to ", short_number(interval->high))
+                                            : std::string()));
     for (std::size_t i = 0; count() > 1 && i < count(); ++i) {
       if (method.speeds[i] > 0) {
         svg.circle(x.at(method.speeds[i]), middle, 3, concat("point", best(rank)),
                    point_title(method, i));
       }
     }
-    const std::string_view style = rank == 0 ? "strong" : "value";
-    svg.text(panel.right + 62, middle + 4, Anchor::kEnd, style,
-             method.mean_speed > 0 ? short_number(method.mean_speed) : std::string("-"));
-    svg.text(panel.right + 62 + 56, middle + 4, Anchor::kEnd, style,
-             method.mean_speedup > 0 ? times_text(method.mean_speedup) : std::string("-"));
+    if (interval) {
+      draw_interval(svg, x.at(interval->low), x.at(interval->high), middle);
+    }
+    draw_numbers(svg, panel, middle + 4, rank == 0 ? "strong" : "value",
+                 method.mean_speed > 0 ? short_number(method.mean_speed) : std::string("-"),
+                 method.mean_speedup > 0 ? times_text(method.mean_speedup) : std::string("-"));
+  }
+
+  static void draw_interval(Svg& svg, double low, double high, double y) {
+    svg.line(low, y, high, y, "interval");
+    for (const double end : {low, high}) {
+      svg.line(end, y - 5, end, y + 5, "interval");
+    }
   }
 
   void draw_time(Svg& svg, const Panel& panel) const {
@@ -220,7 +238,8 @@ class BarsPlot {
       }
     }
     draw_columns(svg, panel, x, ticks, "time of the search, logarithmic");
-    svg.text(width_ - kMargin, rows_top_ - 10, Anchor::kEnd, "tick", "search");
+    draw_names(svg, panel);
+    draw_numbers(svg, panel, panel.top - 10, "tick", "search", "to its best");
     for (std::size_t rank = 0; rank < methods_.size(); ++rank) {
       draw_seconds(svg, panel, x, rank);
     }
@@ -228,9 +247,9 @@ class BarsPlot {
 
   void draw_seconds(Svg& svg, const Panel& panel, const Axis& x, std::size_t rank) const {
     const MethodSummary& method = methods_[rank];
-    const double middle = row(rank);
+    const double middle = row(panel, rank);
     if (!(method.mean_search_s > 0)) {
-      svg.text(width_ - kMargin, middle + 4, Anchor::kEnd, "value", "-");
+      draw_numbers(svg, panel, middle + 4, "value", "-", "-");
       return;
     }
     Range all{HUGE_VAL, 0};
@@ -254,35 +273,42 @@ class BarsPlot {
           x.at(method.mean_seconds_to_best), middle, 4, concat("ring", best(rank)),
           concat(method.name, ": its best after ", duration_text(method.mean_seconds_to_best)));
     }
-    svg.text(width_ - kMargin, middle + 4, Anchor::kEnd, rank == 0 ? "strong" : "value",
-             duration_text(method.mean_search_s));
+    draw_numbers(svg, panel, middle + 4, rank == 0 ? "strong" : "value",
+                 duration_text(method.mean_search_s),
+                 method.mean_seconds_to_best > 0 ? duration_text(method.mean_seconds_to_best)
+                                                 : std::string("-"));
   }
 
-  // Draws the meaning of the marks.
-  void draw_key(Svg& svg, double y) const {
-    double x = left_;
-    const auto word = [&](std::string_view text) {
-      svg.text(x + 20, y + 4, Anchor::kStart, "note", text);
-      x += 20 + formats::text_width(text, 12) + 14;
-    };
-    svg.rect(x, y - 6, 14, 12, "bar", {});
-    word(count() > 1 ? "geometric mean" : "what was found, and the time it took");
-    if (count() > 1) {
-      svg.circle(x + 8, y, 3, "point", {});
-      word("one problem");
-      svg.line(x, y, x + 14, y, "span");
-      word("shortest to longest search");
+  [[nodiscard]] std::vector<LegendEntry> legend() const {
+    const auto bar = [](Svg& svg) { svg.rect(2, 1, 18, 12, "bar", {}); };
+    std::vector<LegendEntry> out{
+        drawn_entry(count() > 1 ? "geometric mean" : "what was found, and the time it took", bar)};
+    if (count() >= kFewestProblems) {
+      out.push_back(
+          drawn_entry("95 % interval of the mean", [](Svg& svg) { draw_interval(svg, 2, 20, 7); }));
     }
-    svg.circle(x + 8, y, 4, "ring", {});
-    word("when its best was measured");
+    if (count() > 1) {
+      out.push_back(mark_entry("one problem", Mark::kCircle, 3, "point"));
+      out.push_back(line_entry("shortest to longest search", "span"));
+    }
+    out.push_back(mark_entry("when its best was measured", Mark::kCircle, 4, "ring"));
+    if (has_table()) {
+      for (const Shade& shade : kShades) {
+        out.push_back(drawn_entry(std::string(shade.text), [&](Svg& svg) {
+          svg.rect(2, 0, 18, 14, concat("cell ", shade.style), {});
+        }));
+      }
+    }
+    return out;
   }
 
-  void draw_table(Svg& svg) const {
-    draw_heading(
-        svg, kMargin, table_top_ + 12, concat("Speed on every problem, ", results_.unit),
-        "Colour: share of the fastest of the problem. All were timed again in turns, after all "
-        "searches.");
-    const double top = table_top_ + kTitled + 14;
+  // Returns where the table ends.
+  double draw_table(Svg& svg, double top) const {
+    svg.text(kMargin, top + 14, Anchor::kStart, "heading",
+             concat("Speed on every problem, ", results_.unit));
+    svg.text(kMargin, top + 33, Anchor::kStart, "note",
+             "Shade: share of the problem's fastest. All were timed again in turns.");
+    top += kTitled + 20;
     for (std::size_t rank = 0; rank < methods_.size(); ++rank) {
       svg.text(left_ + cell_ * (static_cast<double>(rank) + 0.5), top - 8, Anchor::kMiddle,
                rank == 0 ? "strong" : "value", shortened(methods_[rank].name, 12, cell_));
@@ -290,13 +316,7 @@ class BarsPlot {
     for (std::size_t i = 0; i < count(); ++i) {
       draw_cells(svg, i, top + kCell * static_cast<double>(i));
     }
-    double x = left_;
-    const double y = top + kCell * static_cast<double>(count()) + 22;
-    for (const Level& level : kLevels) {
-      svg.rect(x, y - 7, 14, 14, concat("cell ", level.style), {});
-      svg.text(x + 20, y + 4, Anchor::kStart, "note", level.text);
-      x += 20 + formats::text_width(level.text, 12) + 14;
-    }
+    return top + kCell * static_cast<double>(count()) + 4;
   }
 
   void draw_cells(Svg& svg, std::size_t problem, double top) const {
@@ -309,7 +329,7 @@ class BarsPlot {
     for (std::size_t rank = 0; rank < methods_.size(); ++rank) {
       const MethodSummary& method = methods_[rank];
       const double speed = method.speeds[problem];
-      const std::string_view style = level_class(fastest > 0 ? speed / fastest : 0);
+      const std::string_view style = shade_class(fastest > 0 ? speed / fastest : 0);
       const double x = left_ + cell_ * static_cast<double>(rank);
       svg.rect(x + 1, top + 1, cell_ - 2, kCell - 2, concat("cell ", style),
                point_title(method, problem));
@@ -324,9 +344,6 @@ class BarsPlot {
   double left_ = 0;    // where panels and the table begin
   double width_ = 0;
   double cell_ = 46;
-  double rows_top_ = 0;
-  double rows_bottom_ = 0;
-  double table_top_ = 0;
 };
 
 }  // namespace
@@ -334,10 +351,11 @@ class BarsPlot {
 
 namespace foretune {
 
-std::string bars_svg(const ContestResults& results) {
-  std::vector<report_internal::MethodSummary> methods = report_internal::by_speed(results);
+std::string bars_svg(const ContestResults& results, std::string_view source) {
+  using namespace report_internal;  // NOLINT(google-build-using-namespace)
+  std::vector<MethodSummary> methods = by_speed(results);
   return methods.empty() ? std::string()
-                         : report_internal::BarsPlot(results, std::move(methods)).draw();
+                         : figure_svg(BarsPlot(results, std::move(methods)).draw(), source);
 }
 
 }  // namespace foretune

@@ -19,6 +19,8 @@ namespace {
 using formats::html_escaped;
 using report_internal::config_html;
 using report_internal::efficiency_class;
+using report_internal::Figure;
+using report_internal::figure_html;
 using report_internal::gain_text;
 using report_internal::Headline;
 using report_internal::interval_text;
@@ -31,7 +33,7 @@ std::string css_percent(double share) {
   return concat(fixed(100 * std::clamp(share, 0.0, 1.0), 2), "%");
 }
 
-// Shares of the widths of small plots in tables.
+// Shares of the widths of bars in tables.
 class Scale {
  public:
   Scale(double low, double high) : low_(low), high_(high) {}
@@ -45,24 +47,10 @@ class Scale {
   double high_;
 };
 
-Scale scale_of(const Evaluation& evaluation) {
-  double low = 0.9;
-  double high = 1;
-  const auto include = [&](const PickerResult& picker) {
-    low = std::min({low, picker.p10_efficiency.value, picker.mean_efficiency.low});
-    high = std::max({high, picker.mean_efficiency.value, picker.mean_efficiency.high});
-  };
-  include(evaluation.model);
-  for (const PickerResult& baseline : evaluation.baselines) {
-    include(baseline);
-  }
-  return {std::floor(low * 20) / 20, std::ceil(high * 20 - 1e-9) / 20};
-}
-
 class HtmlReport : private report_internal::Page {
  public:
-  HtmlReport(const Evaluation& evaluation, const std::string& title)
-      : Page(title), evaluation_(evaluation) {}
+  HtmlReport(const Evaluation& evaluation, const std::string& title, std::string_view source)
+      : Page(title), evaluation_(evaluation), source_(source) {}
 
   std::string write() {
     add("<p class=\"lead\">", html_escaped(report_internal::summary_text(evaluation_)), "</p>\n");
@@ -73,7 +61,7 @@ class HtmlReport : private report_internal::Page {
     slices();
     worst();
     facts();
-    return finish();
+    return finish(source_);
   }
 
  private:
@@ -132,21 +120,11 @@ class HtmlReport : private report_internal::Page {
     }
   }
 
-  void comparison_row(const PickerResult& picker, bool is_model, const Scale& scale) {
-    const Interval& mean = picker.mean_efficiency;
-    add("<tr", is_model ? " class=\"model\"" : "", "><td>", html_escaped(picker.name),
-        "</td><td class=\"plot\"><div class=\"track\" title=\"",
-        html_escaped(concat(picker.name, ": mean ", percent_text(mean.value),
-                            " % (95 %: ", interval_text(mean), "), P10 ",
-                            percent_text(picker.p10_efficiency.value), " %")),
-        "\"><span class=\"tail\" style=\"left:", css_percent(scale.at(picker.p10_efficiency.value)),
-        "\"></span>");
-    add("<span class=\"whisker\" style=\"left:", css_percent(scale.at(mean.low)),
-        ";width:", css_percent(scale.at(mean.high) - scale.at(mean.low)),
-        "\"></span><span class=\"point\" style=\"left:", css_percent(scale.at(mean.value)),
-        "\"></span></div></td>");
-    add("<td>", percent_text(mean.value), " <span class=\"soft\">", interval_text(mean),
-        "</span></td><td>", percent_text(picker.median_efficiency.value), "</td><td>",
+  void comparison_row(const PickerResult& picker, bool is_model) {
+    add("<tr", is_model ? " class=\"model\"" : "", "><td>", html_escaped(picker.name), "</td><td>",
+        percent_text(picker.mean_efficiency.value), " <span class=\"soft\">",
+        interval_text(picker.mean_efficiency), "</span></td><td>",
+        percent_text(picker.median_efficiency.value), "</td><td>",
         percent_text(picker.p10_efficiency.value), "</td><td>",
         percent_text(picker.min_efficiency.value), "</td><td>", percent_text(picker.top1_hit),
         "</td><td>");
@@ -162,19 +140,16 @@ class HtmlReport : private report_internal::Page {
   }
 
   void comparison() {
-    const Scale scale = scale_of(evaluation_);
-    add("<section>\n<h2>Beside other ways of picking</h2>\n<p class=\"hint\">Efficiency in "
-        "percent: "
-        "time of the best known config over time of the pick. Dot: mean; line: its 95 % interval "
-        "over problems; tick: P10. The scale runs from ",
-        scale.text(),
-        ". Gain: what the model adds to the mean on the same problems, in points; speed: how many "
-        "times as fast its picks are, geometric mean.</p>\n<div class=\"scroll\"><table>\n"
-        "<thead><tr><th></th><th></th><th>mean</th><th>median</th><th>P10</th><th>min</th>"
-        "<th>top 1</th><th>gain</th><th>speed</th><th>problems</th></tr></thead>\n<tbody>\n");
-    comparison_row(evaluation_.model, true, scale);
+    add("<section>\n", figure_html(report_internal::picks_plot(evaluation_), source_),
+        "</section>\n<section>\n<h2>Beside other ways of picking, in numbers</h2>\n"
+        "<p class=\"hint\">Efficiencies in percent. Gain: what the model adds to the mean on the "
+        "same problems, in points; speed: how many times as fast its picks are, geometric "
+        "mean.</p>\n<div class=\"scroll\"><table>\n<thead><tr><th></th><th>mean</th>"
+        "<th>median</th><th>P10</th><th>min</th><th>top 1</th><th>gain</th><th>speed</th>"
+        "<th>problems</th></tr></thead>\n<tbody>\n");
+    comparison_row(evaluation_.model, true);
     for (const PickerResult& baseline : evaluation_.baselines) {
-      comparison_row(baseline, false, scale);
+      comparison_row(baseline, false);
     }
     add("</tbody></table></div>\n");
     std::vector<std::string> notes;
@@ -204,48 +179,21 @@ class HtmlReport : private report_internal::Page {
     add("</section>\n");
   }
 
-  void plot(std::string_view heading, std::string_view hint, const std::string& drawing) {
-    if (!drawing.empty()) {
-      add("<section>\n<h2>", heading, "</h2>\n<p class=\"hint\">", hint, "</p>\n", drawing,
-          "\n</section>\n");
+  void plot(const Figure& figure) {
+    if (!figure.drawing.empty()) {
+      add("<section>\n", figure_html(figure, source_), "</section>\n");
     }
   }
 
   void plots() {
     add("<div class=\"pair\">\n");
-    plot(
-        "From the worst problem to the best",
-        "All problems sorted by efficiency. The higher and flatter, the better; a drop on the left "
-        "is where picks go wrong.",
-        report_internal::distribution_plot(evaluation_));
-    plot(
-        "What measuring a few buys",
-        "Mean efficiency when the first few choices are measured on the problem and the fastest is "
-        "kept.",
-        report_internal::curve_plot(evaluation_));
-    plot("A portfolio without a model",
-         "Efficiency when the first configs of a fixed portfolio are all measured on the problem "
-         "and "
-         "the fastest is kept; what was not measured counts as 0. Above: mean; below: P10.",
-         report_internal::portfolio_plot(evaluation_));
-    plot("Where picks are good",
-         html_escaped(concat("Every problem by ", evaluation_.map_x, " and ", evaluation_.map_y,
-                             "; the worst lie on top.")),
-         report_internal::map_plot(evaluation_));
-    plot("Short and long problems", "Efficiency by how long the best config takes.",
-         report_internal::duration_plot(evaluation_));
-    plot("Predicted and measured times",
-         html_escaped(concat("A sample of ", count_text(evaluation_.points.size()),
-                             " measurements. On the line the prediction is exact",
-                             std::isnan(evaluation_.rmse_log_absolute)
-                                 ? "; the model predicts ratios, so each problem is shifted to fit "
-                                   "its own mean."
-                                 : ".")),
-         report_internal::prediction_plot(evaluation_));
-    plot("How the networks were trained",
-         "Losses over epochs; the weights of the best epoch were kept. Where the loss on the "
-         "stopping problems rises again, the network begins to learn by heart.",
-         report_internal::loss_plot(evaluation_.trained));
+    plot(report_internal::distribution_plot(evaluation_));
+    plot(report_internal::curve_plot(evaluation_));
+    plot(report_internal::portfolio_plot(evaluation_));
+    plot(report_internal::map_plot(evaluation_));
+    plot(report_internal::duration_plot(evaluation_));
+    plot(report_internal::prediction_plot(evaluation_));
+    plot(report_internal::loss_plot(evaluation_.trained));
     trainings();
     if (evaluation_.portfolio.empty()) {
       slices();  // where the portfolio's plot would make the pair
@@ -342,13 +290,27 @@ class HtmlReport : private report_internal::Page {
   }
 
   const Evaluation& evaluation_;
+  std::string_view source_;
   bool slices_written_ = false;
 };
 
 }  // namespace
 
-std::string report_html(const Evaluation& evaluation, const std::string& title) {
-  return HtmlReport(evaluation, title).write();
+std::string report_html(const Evaluation& evaluation, const std::string& title,
+                        std::string_view source) {
+  return HtmlReport(evaluation, title, source).write();
+}
+
+std::vector<FigureFile> report_figures(const Evaluation& evaluation, std::string_view source) {
+  using namespace report_internal;  // NOLINT(google-build-using-namespace)
+  std::vector<FigureFile> out;
+  for (const Figure& figure :
+       {picks_plot(evaluation), distribution_plot(evaluation), curve_plot(evaluation),
+        portfolio_plot(evaluation), map_plot(evaluation), duration_plot(evaluation),
+        prediction_plot(evaluation), loss_plot(evaluation.trained)}) {
+    add_file(out, figure, source);
+  }
+  return out;
 }
 
 }  // namespace foretune

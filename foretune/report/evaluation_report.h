@@ -12,6 +12,8 @@
 #include <cstddef>
 #include <span>
 #include <string>
+#include <string_view>
+#include <vector>
 
 #include "foretune/evaluate/compare.h"
 #include "foretune/evaluate/cross_evaluate.h"
@@ -21,6 +23,7 @@
 #include "foretune/evaluate/training_curves.h"
 #include "foretune/evaluate/unseen_configs.h"
 #include "foretune/hardware/hardware.h"
+#include "foretune/report/figure_file.h"
 
 namespace foretune {
 
@@ -29,7 +32,11 @@ std::string report_text(const Evaluation& evaluation, bool color);
 // of every problem.
 std::string report_json(const Evaluation& evaluation, const std::string& name,
                         const std::string& command, const Fingerprint& machine);
-std::string report_html(const Evaluation& evaluation, const std::string& title);
+// `source` is one line below each figure: program, data and model, device, date.
+std::string report_html(const Evaluation& evaluation, const std::string& title,
+                        std::string_view source);
+// The plots of the page.
+std::vector<FigureFile> report_figures(const Evaluation& evaluation, std::string_view source);
 
 // Lists `rows` problems that lost and as many that won.
 std::string comparison_text(const ModelComparison& comparison, std::size_t rows, bool color);
@@ -52,7 +59,7 @@ std::string fronts_json(const FrontEvaluation& fronts, const std::string& name,
                         const std::string& command, const Fingerprint& machine);
 
 std::string prediction_text(const Prediction& prediction, bool color);
-// docs/predict-and-search.md lists the fields.
+// docs/guides/predict-and-search.md lists the fields.
 std::string prediction_json(const Prediction& prediction, const std::string& command);
 // Several problems: the list of each, then what the first of all lists have in common.
 std::string predictions_text(std::span<const Prediction> predictions, bool color);
@@ -61,7 +68,7 @@ std::string predictions_json(std::span<const Prediction> predictions, const std:
 
 // "57 epochs, best 47: training loss 0.0123, stopping loss 0.0145"
 std::string training_text(const TrainingCurve& curve);
-// An SVG file; empty without curves.
-std::string loss_svg(const TrainingCurves& trained);
+// An SVG file with the source of its numbers; empty without curves.
+std::string loss_svg(const TrainingCurves& trained, std::string_view source);
 
 }  // namespace foretune

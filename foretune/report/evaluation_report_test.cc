@@ -9,6 +9,7 @@
 #include <nlohmann/json.hpp>
 #include <set>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "foretune/base/text.h"
@@ -26,6 +27,8 @@ using report_internal::interval_text;
 using report_internal::percent_text;
 using report_internal::time_text;
 using testing::HasSubstr;
+
+constexpr std::string_view kSource = "Foretune; data set a.ftd 1234";
 
 constexpr std::string_view kHostile = "<script src=\"//x\">alert('&')</script>\x1b[31m";
 
@@ -172,7 +175,7 @@ TEST(Reports, HoldTheSameNumbers) {
   const Evaluation evaluation = sample_evaluation(35, 25, 0.4);
   const auto json = nlohmann::json::parse(report_json(evaluation, "n", "c", {}));
   const std::string text = report_text(evaluation, false);
-  const std::string html = report_html(evaluation, "title");
+  const std::string html = report_html(evaluation, "title", kSource);
   const auto expect_in_both = [&](const std::string& number) {
     EXPECT_TRUE(text.find(number) != std::string::npos) << number;
     EXPECT_TRUE(html.find(number) != std::string::npos) << number;
@@ -218,13 +221,13 @@ TEST(Reports, SayNothingOfChoicesThatOtherTimesJudged) {
   Evaluation evaluation = sample_evaluation(35, 25, 0.4);
   evaluation.model.top5_judges_itself = 0;
   EXPECT_EQ(report_text(evaluation, false).find("flatters"), std::string::npos);
-  EXPECT_EQ(report_html(evaluation, "title").find("flatters"), std::string::npos);
+  EXPECT_EQ(report_html(evaluation, "title", kSource).find("flatters"), std::string::npos);
 }
 
 TEST(ReportHtml, IsWellFormedAndSelfContained) {
   for (const Evaluation& evaluation : {sample_evaluation(1, 1, 0), sample_evaluation(2, 3, 2),
                                        sample_evaluation(60, 40, 0.5), hostile_evaluation()}) {
-    const std::string html = report_html(evaluation, std::string(kHostile));
+    const std::string html = report_html(evaluation, std::string(kHostile), kSource);
     EXPECT_EQ(html_defect(html), "");
     for (const char* reference : {"<script", "<link", "<img", "<iframe", "href=", "url(", "@import",
                                   "\x1b", "nan", "inf\""}) {
@@ -239,20 +242,20 @@ TEST(ReportHtml, IsWellFormedAndSelfContained) {
 
 TEST(ReportHtml, StaysSmallForManyProblems) {
   const Evaluation evaluation = sample_evaluation(2000, 20, 0.5);
-  const std::string html = report_html(evaluation, "many");
+  const std::string html = report_html(evaluation, "many", kSource);
   EXPECT_LT(html.size(), 2'000'000U);
   EXPECT_EQ(html_defect(html), "");
 }
 
 TEST(ReportHtml, ShowsHowNetworksWereTrainedWhereTheirModelSaysSo) {
-  const std::string heading = "<h2>How the networks were trained</h2>";
+  const std::string heading = "<h3>Losses of the networks over the epochs of their training</h3>";
   Evaluation evaluation = sample_evaluation(12, 10, 1);
-  EXPECT_EQ(report_html(evaluation, "trees").find(heading), std::string::npos);
+  EXPECT_EQ(report_html(evaluation, "trees", kSource).find(heading), std::string::npos);
   evaluation.trained =
       training_curves(concat(R"({"options": {"loss": ")", "<script>",
                              R"("}, "training": {"curves": )", sample_curves_json(), "}}"));
   ASSERT_EQ(evaluation.trained.curves.size(), 2U);
-  const std::string html = report_html(evaluation, "networks");
+  const std::string html = report_html(evaluation, "networks", kSource);
   EXPECT_EQ(html_defect(html), "");
   EXPECT_THAT(html, HasSubstr(heading));
   EXPECT_THAT(html, HasSubstr("<title>fold 2: 9 epochs, best 4: "));
@@ -268,10 +271,70 @@ TEST(ReportHtml, DrawsNothingWhereThereIsNothing) {
   evaluation.worst.clear();
   evaluation.warnings.clear();
   evaluation.baselines.clear();
-  EXPECT_EQ(report_internal::map_plot(evaluation), "");
-  EXPECT_EQ(report_internal::prediction_plot(evaluation), "");
-  EXPECT_EQ(html_defect(report_html(evaluation, "empty")), "");
+  EXPECT_EQ(report_internal::map_plot(evaluation).drawing, "");
+  EXPECT_EQ(report_internal::prediction_plot(evaluation).drawing, "");
+  EXPECT_EQ(html_defect(report_html(evaluation, "empty", kSource)), "");
   EXPECT_FALSE(report_text(evaluation, false).empty());
+}
+
+TEST(ReportFigures, HaveTitleUnitsAndSource) {
+  const Evaluation evaluation = sample_evaluation(30, 20, 0.5);
+  const std::vector<FigureFile> files = report_figures(evaluation, kSource);
+  std::vector<std::string> names;
+  for (const FigureFile& file : files) {
+    names.push_back(file.name);
+    EXPECT_EQ(figure_defect(file.svg, std::string(kSource)), "") << file.name;
+  }
+  EXPECT_THAT(names, testing::IsSupersetOf(
+                         {"picks", "distribution", "curve", "map", "duration", "prediction"}));
+  const std::string html = report_html(evaluation, "title", kSource);
+  EXPECT_EQ(count_of(html, "<figure>"), files.size());
+  EXPECT_EQ(count_of(html, std::string(kSource)), files.size() + 1)
+      << "and at the foot of the page";
+}
+
+TEST(ReportFigures, ShowIntervalsOfTheMeans) {
+  const Evaluation evaluation = sample_evaluation(30, 20, 0.5);
+  const std::string svg = report_figures(evaluation, kSource).front().svg;
+  EXPECT_THAT(svg, HasSubstr(concat(percent_text(evaluation.model.mean_efficiency.value), " %, ",
+                                    interval_text(evaluation.model.mean_efficiency))));
+  EXPECT_THAT(svg, HasSubstr("95 % interval"));
+}
+
+// Each class of colour has one shape of its own.
+TEST(ReportFigures, EfficienciesDifferByShapeToo) {
+  Evaluation evaluation = sample_evaluation(5, 5, 0.5);
+  std::set<std::string> shapes;
+  for (const double efficiency : {1.0, 0.96, 0.92, 0.85, 0.5}) {
+    evaluation.map = {{.problem = "p", .x = 2, .y = 2, .best_ns = 10, .efficiency = efficiency}};
+    const std::string drawing = report_internal::map_plot(evaluation).drawing;
+    std::string mark = drawing.substr(
+        drawing.find(concat(" class=\"dot ", report_internal::efficiency_class(efficiency), "\"")));
+    mark = mark.substr(0, mark.find('>'));
+    shapes.insert(mark.substr(mark.find("\" ")));
+  }
+  EXPECT_EQ(shapes.size(), 5U);
+}
+
+TEST(ReportFigures, NoTwoSeriesHaveColourOrMarkInCommon) {
+  std::set<std::string> looks;
+  for (std::size_t number = 0; number < 7; ++number) {
+    looks.insert(report_internal::series_entry({}, number).glyph);
+  }
+  EXPECT_EQ(looks.size(), 7U);
+  std::set<std::pair<formats::Mark, std::string>> lines;
+  for (std::size_t number = 0; number < 35; ++number) {
+    const std::string style = report_internal::series_class(number);
+    lines.emplace(report_internal::series_mark(number), style.substr(style.find(' ')));
+  }
+  EXPECT_EQ(lines.size(), 35U) << "marks and strokes alone tell 35 lines apart";
+}
+
+TEST(LossSvg, HasTitleUnitsAndSource) {
+  const TrainingCurves trained =
+      training_curves(concat(R"({"training": {"curves": )", sample_curves_json(), "}}"));
+  EXPECT_EQ(figure_defect(loss_svg(trained, "the source"), "the source"), "");
+  EXPECT_EQ(loss_svg({}, "the source"), "");
 }
 
 }  // namespace

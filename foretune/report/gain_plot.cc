@@ -11,16 +11,10 @@
 namespace foretune::report_internal {
 namespace {
 
-constexpr double kTop = 92;
-constexpr double kBottom = 432;
-constexpr double kMinHeight = 490;
-constexpr double kPanelWidth = 400;
 constexpr double kLeft = 76;
-constexpr double kBetween = 76;
-constexpr double kLegendRow = 22;
+constexpr double kPanelHeight = 230;
+constexpr double kBetween = 64;    // ticks and the name of an axis
 constexpr std::size_t kMany = 80;  // lines, from which on each is fainter
-
-using Points = std::vector<std::pair<double, double>>;
 
 // A speed that holds from a place on: after so many actions or measurements.
 struct Change {
@@ -124,10 +118,6 @@ class GainPlot {
         summaries_(summaries),
         by_actions_(methods_of(results, summaries, line_of_actions)),
         by_measurements_(methods_of(results, summaries, line_of_measurements)) {
-    for (const MethodSummary& summary : summaries) {
-      names_ = std::max(names_, formats::text_width(summary.name, 12.5));
-    }
-    names_ = std::min(names_, 220.0);
     for (const std::vector<Method>* methods : {&by_actions_, &by_measurements_}) {
       for (const Method& method : *methods) {
         for (const Line& line : method.lines) {
@@ -139,26 +129,37 @@ class GainPlot {
     }
   }
 
-  std::string draw() {
-    const Panel left{kLeft, kTop, kLeft + kPanelWidth, kBottom};
-    const Panel right{left.right + kBetween, kTop, left.right + kBetween + kPanelWidth, kBottom};
-    const double width = right.right + 24 + 34 + names_ + 64 + 16;
-    const double height =
-        std::max(kMinHeight, kTop + kLegendRow * (static_cast<double>(summaries_.size()) + 1) + 20);
-    Svg svg =
-        Svg::standalone(width, height, "Gain by actions and by measurements", contest_style());
-    svg.rect(0, 0, width, height, "page", {});
-    const std::string behind = results_.problems.size() > 1
-                                   ? concat("; geometric mean of ", results_.problems.size(),
-                                            " problems, each of them behind it")
-                                   : concat("; ", results_.problems[0].name);
-    draw_heading(svg, 22, 34, "Gain of every action and every measurement",
-                 concat("Left: on the way to what was found. Right: best so far", behind));
+  Figure draw() {
+    const double right = kContestWidth - 22;
+    const bool has_actions = std::ranges::any_of(
+        by_actions_, [](const Method& method) { return !method.mean.changes.empty(); });
+    const Panel actions{kLeft, 10, right, 10 + kPanelHeight};
+    const double top = has_actions ? actions.bottom + kBetween : 10;
+    const Panel measurements{kLeft, top, right, top + kPanelHeight};
+    Svg svg = Svg::elements();
     const Range speed{0, most_ * 1.03};
-    draw_actions(svg, left, speed);
-    draw_measurements(svg, right, speed);
-    draw_legend(svg, right.right + 24);
-    return svg.finish() + "\n";
+    if (has_actions) {
+      draw_actions(svg, actions, speed);
+    }
+    draw_measurements(svg, measurements, speed);
+    const std::string behind =
+        results_.problems.size() > 1
+            ? concat("Geometric means over ", results_.problems.size(),
+                     " problems, with their 95 % intervals in the legend; each problem is a faint "
+                     "line.")
+            : concat(results_.problems[0].name, ".");
+    return {
+        .name = "gain",
+        .title = has_actions ? "Speed after every action and after every measurement, by strategy"
+                             : "Best speed so far after every measurement, by strategy",
+        .note = concat(has_actions ? "Above: on the way to the config found. Below: the best so "
+                                     "far. "
+                                   : "",
+                       behind),
+        .width = kContestWidth,
+        .height = measurements.bottom + 46,
+        .drawing = svg.finish(),
+        .legend = legend()};
   }
 
  private:
@@ -167,9 +168,8 @@ class GainPlot {
     return has_peak() ? 100 * speed / results_.peak : speed;
   }
   [[nodiscard]] std::string speed_name() const {
-    return has_peak()
-               ? concat("share of the peak of ", short_number(results_.peak), " ", results_.unit)
-               : results_.unit;
+    return has_peak() ? concat("% of the peak, ", short_number(results_.peak), " ", results_.unit)
+                      : results_.unit;
   }
   [[nodiscard]] std::string speed_text(double speed) const {
     return has_peak() ? concat(fixed(shown(speed), 1), " %")
@@ -198,7 +198,8 @@ class GainPlot {
     const Axis x = panel.horizontal(range, true);
     const Axis y = panel.vertical(speed, false);
     const auto ticks = formats::log_ticks(range, [](double value) { return fixed(value, 0); });
-    formats::draw_frame(svg, panel, x, y, ticks, speed_ticks(speed), "measurements", "best so far");
+    formats::draw_frame(svg, panel, x, y, ticks, speed_ticks(speed), "measurements, logarithmic",
+                        speed_name());
     draw_methods(svg, by_measurements_, x, y, true);
   }
 
@@ -207,9 +208,9 @@ class GainPlot {
   }
 
   // Speeds that hold until the next are steps, actions lead from one to the next.
-  [[nodiscard]] Points points_of(const Line& line, const Axis& x, const Axis& y,
+  [[nodiscard]] Places points_of(const Line& line, const Axis& x, const Axis& y,
                                  bool is_steps) const {
-    Points out;
+    Places out;
     for (const Change& change : line.changes) {
       const double place = x.at(change.place);
       const double height = y.at(shown(change.speed));
@@ -242,39 +243,38 @@ class GainPlot {
         }
       }
       if (!method.mean.changes.empty()) {
-        const Points points = points_of(method.mean, x, y, is_steps);
+        const Places points = points_of(method.mean, x, y, is_steps);
         const std::string title =
             concat(method.summary->name, ": ", speed_text(method.mean.changes.back().speed),
                    " after ", method.mean.end, is_steps ? " measurements" : " actions");
-        svg.polyline(points, concat("mean ", style), title);
-        svg.circle(points.back().first, points.back().second, 4, concat("last ", style), title);
+        draw_series(svg, points, left - 1, "series mean", title);
+        svg.mark(series_mark(left - 1), points.back().first, points.back().second, 4.5,
+                 concat("mark ", style), title);
       }
       svg.close_group();
     }
     svg.close_group();
   }
 
-  void draw_legend(Svg& svg, double x) const {
-    const double values = x + 34 + names_ + 64;
-    svg.text(values, kTop - 6, Anchor::kEnd, "tick", has_peak() ? "of the peak" : results_.unit);
+  [[nodiscard]] std::vector<LegendEntry> legend() const {
+    std::vector<LegendEntry> out;
     for (std::size_t rank = 0; rank < summaries_.size(); ++rank) {
-      const double y = kTop + kLegendRow * (static_cast<double>(rank) + 0.5) + 4;
-      svg.polyline({{x, y}, {x + 26, y}}, concat("mean ", series_class(rank)), {});
-      svg.text(x + 34, y + 4, Anchor::kStart, rank == 0 ? "label strong" : "label",
-               shortened(summaries_[rank].name, 12.5, names_));
-      const double speed = summaries_[rank].mean_speed;
-      svg.text(values, y + 4, Anchor::kEnd, rank == 0 ? "strong" : "value",
-               !(speed > 0) ? std::string("-")
-               : has_peak() ? speed_text(speed)
-                            : short_number(speed));
+      const MethodSummary& summary = summaries_[rank];
+      std::string text = concat(
+          summary.name, ": ", summary.mean_speed > 0 ? speed_text(summary.mean_speed) : "nothing");
+      if (const auto interval = interval_of_mean(summary.speeds)) {
+        text += concat(" (", short_number(shown(interval->low)), " to ",
+                       short_number(shown(interval->high)), ")");
+      }
+      out.push_back(series_entry(std::move(text), rank));
     }
+    return out;
   }
 
   const ContestResults& results_;
   const std::vector<MethodSummary>& summaries_;
   std::vector<Method> by_actions_;
   std::vector<Method> by_measurements_;
-  double names_ = 60;
   double most_ = 0;
 };
 
@@ -283,9 +283,11 @@ class GainPlot {
 
 namespace foretune {
 
-std::string gain_svg(const ContestResults& results) {
-  const std::vector<report_internal::MethodSummary> summaries = report_internal::by_speed(results);
-  return summaries.empty() ? std::string() : report_internal::GainPlot(results, summaries).draw();
+std::string gain_svg(const ContestResults& results, std::string_view source) {
+  using namespace report_internal;  // NOLINT(google-build-using-namespace)
+  const std::vector<MethodSummary> summaries = by_speed(results);
+  return summaries.empty() ? std::string()
+                           : figure_svg(GainPlot(results, summaries).draw(), source);
 }
 
 }  // namespace foretune

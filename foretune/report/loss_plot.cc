@@ -17,26 +17,14 @@
 namespace foretune::report_internal {
 namespace {
 
-constexpr std::string_view kLabel = "Losses over the epochs of every training";
-constexpr double kLossLegendRow = 18;
-constexpr double kLetters = 12;
-
 // One of the two losses of every training.
 struct Kind {
   std::string_view name;
-  std::string_view style;
+  std::size_t series;
   double TrainingCurve::Point::* loss;
 };
-constexpr std::array kKinds{Kind{"training", "c1", &TrainingCurve::Point::train_loss},
-                            Kind{"stopping problems", "c0", &TrainingCurve::Point::stop_loss}};
-
-struct LegendEntry {
-  std::string_view text;
-  std::string style;
-  bool is_mark = false;
-  double x = 0;
-  double y = 0;
-};
+constexpr std::array kKinds{Kind{"training", 1, &TrainingCurve::Point::train_loss},
+                            Kind{"stopping problems", 0, &TrainingCurve::Point::stop_loss}};
 
 class LossPlot {
  public:
@@ -58,10 +46,10 @@ class LossPlot {
     // On a logarithmic scale a loss near 0 would leave no space for the others.
     constexpr double kSmallest = 1e-12;
     is_log_ = losses_.low > kSmallest && losses_.high > 10 * losses_.low;
-    place_legend();
   }
 
-  std::string draw(Svg svg) const {
+  std::string draw() const {
+    Svg svg = Svg::elements();
     const Range range = range_of_losses();
     const Range epochs{last_epoch_ > 1 ? 1.0 : 0.0, last_epoch_};
     const Axis x = panel_.horizontal(epochs, false);
@@ -77,8 +65,24 @@ class LossPlot {
         }
       }
     }
-    draw_legend(svg);
     return svg.finish();
+  }
+
+  [[nodiscard]] std::vector<LegendEntry> legend() const {
+    std::vector<LegendEntry> out;
+    for (const Kind& kind : kKinds) {
+      if (has_stop_ || kind.loss == &TrainingCurve::Point::train_loss) {
+        out.push_back(line_entry(std::string(kind.name), style_of(kind, true)));
+      }
+    }
+    const Kind& marked = kKinds[has_stop_ ? 1 : 0];
+    out.push_back(
+        mark_entry("best epoch", series_mark(marked.series), 4.5, concat("mark c", marked.series)));
+    if (has_folds_) {
+      out.push_back(line_entry("folds", "series thin"));
+      out.push_back(line_entry("all data", "series whole"));
+    }
+    return out;
   }
 
  private:
@@ -98,7 +102,9 @@ class LossPlot {
                    : formats::linear_ticks(range, 7);
   }
 
-  static std::string_view weight_of(bool is_whole) { return is_whole ? "whole" : "thin"; }
+  static std::string style_of(const Kind& kind, bool is_whole) {
+    return concat("series ", series_class(kind.series), is_whole ? " whole" : " thin");
+  }
 
   void draw_curve(Svg& svg, const TrainingCurve& curve, const Axis& x, const Axis& y) const {
     const std::string title = concat(curve.name, ": ", training_text(curve));
@@ -111,55 +117,17 @@ class LossPlot {
         }
       }
       if (!places.empty()) {
-        svg.polyline(places, concat("series ", kind.style, " ", weight_of(curve.is_whole)), title);
+        svg.polyline(places, style_of(kind, curve.is_whole), title);
       }
       // The last existing kind determined the best epoch.
       marked = std::isnan(curve.best.*kind.loss) ? marked : &kind;
     }
     if (marked != nullptr) {
-      svg.circle(x.at(curve.best.epoch), y.at(curve.best.*marked->loss), curve.is_whole ? 4.5 : 3,
-                 concat("mark ", marked->style), title);
+      svg.mark(series_mark(marked->series), x.at(curve.best.epoch), y.at(curve.best.*marked->loss),
+               curve.is_whole ? 4.5 : 3, concat("mark c", marked->series), title);
     }
   }
 
-  // Places the legend above the panel, which makes room for all its rows.
-  void place_legend() {
-    for (const Kind& kind : kKinds) {
-      if (has_stop_ || kind.loss == &TrainingCurve::Point::train_loss) {
-        legend_.push_back({kind.name, concat("series ", kind.style, " whole")});
-      }
-    }
-    legend_.push_back({"best epoch", concat("mark ", has_stop_ ? "c0" : "c1"), true});
-    if (has_folds_) {
-      legend_.push_back({"folds", "series c6 thin"});
-      legend_.push_back({"all data", "series c6 whole"});
-    }
-    double x = panel_.left;
-    for (LegendEntry& entry : legend_) {
-      const double width = kGlyph + formats::text_width(entry.text, kLetters);
-      if (x > panel_.left && x + width > panel_.right) {
-        x = panel_.left;
-        panel_.top += kLossLegendRow;
-      }
-      entry.x = x;
-      entry.y = panel_.top;
-      x += width + 10;
-    }
-    panel_.top += kLossLegendRow;
-  }
-
-  void draw_legend(Svg& svg) const {
-    for (const LegendEntry& entry : legend_) {
-      if (entry.is_mark) {
-        svg.circle(entry.x + 9, entry.y, 4, entry.style, {});
-      } else {
-        svg.polyline({{entry.x, entry.y}, {entry.x + 18, entry.y}}, entry.style, {});
-      }
-      svg.text(entry.x + kGlyph, entry.y + 4, Anchor::kStart, "tick", entry.text);
-    }
-  }
-
-  static constexpr double kGlyph = 24;
   const TrainingCurves& trained_;
   Panel panel_;
   Range losses_{HUGE_VAL, -HUGE_VAL};
@@ -167,32 +135,34 @@ class LossPlot {
   bool is_log_ = false;
   bool has_folds_ = false;
   bool has_stop_ = false;
-  std::vector<LegendEntry> legend_;
 };
 
 }  // namespace
 
-std::string loss_plot(const TrainingCurves& trained) {
+Figure loss_plot(const TrainingCurves& trained, double width, double height) {
   if (trained.curves.empty()) {
     return {};
   }
-  return LossPlot(trained, kPlotWidth, kPlotHeight).draw(Svg(kPlotWidth, kPlotHeight, kLabel));
+  const LossPlot plot(trained, width, height);
+  return {.name = "loss",
+          .title = "Losses of the networks over the epochs of their training",
+          .note =
+              "The weights of the best epoch were kept. Where the loss on the stopping problems "
+              "rises again, the network begins to learn by heart.",
+          .width = width,
+          .height = height,
+          .drawing = plot.draw(),
+          .legend = plot.legend()};
 }
 
 }  // namespace foretune::report_internal
 
 namespace foretune {
 
-std::string loss_svg(const TrainingCurves& trained) {
-  if (trained.curves.empty()) {
-    return {};
-  }
-  constexpr double kWidth = 760;
-  constexpr double kHeight = 460;
-  formats::Svg svg = formats::Svg::standalone(kWidth, kHeight, report_internal::kLabel,
-                                              report_internal::plot_style());
-  svg.rect(0, 0, kWidth, kHeight, "sheet", {});
-  return report_internal::LossPlot(trained, kWidth, kHeight).draw(std::move(svg)) + "\n";
+std::string loss_svg(const TrainingCurves& trained, std::string_view source) {
+  constexpr double kWidth = 640;
+  constexpr double kHeight = 380;
+  return report_internal::figure_svg(report_internal::loss_plot(trained, kWidth, kHeight), source);
 }
 
 std::string training_text(const TrainingCurve& curve) {

@@ -78,16 +78,16 @@ std::vector<Changed> changes_of(const Space& space, const Config& config, std::s
   if (walked == nullptr) {
     return neighbours_of(space, config);
   }
-  struct Place {
+  struct Reached {
     Config state;
     std::string actions;
     std::size_t steps;
   };
   std::vector<Changed> out;
-  std::vector<Place> open{{config, {}, 0}};
+  std::vector<Reached> open{{config, {}, 0}};
   std::unordered_set<Config> seen{config};
   for (std::size_t i = 0; i < open.size(); ++i) {
-    const Place here = open[i];
+    const Reached here = open[i];
     if (here.steps == max_steps) {
       break;
     }
@@ -136,7 +136,7 @@ class SearchGraph {
                "fontsize=10, color=\"#8a8f98\", fontcolor=\"#5b606b\"];\n");
     if (numbers_.find(start_) == numbers_.end()) {
       out += concat("  start [label=\"start\\nnot measured\", fillcolor=white",
-                    has_best_ ? ", color=red, penwidth=3" : "", "];\n");
+                    has_best_ ? ", color=\"#c5321c\", penwidth=3" : "", "];\n");
     }
     for (const std::size_t step : shown_) {
       out += node(step);
@@ -241,6 +241,9 @@ class SearchGraph {
       out.push_back(
           concat("fastest: #", trace_.best + 1, ", ", speed_text(trace_.steps[trace_.best].speed)));
     }
+    if (!options_.source.empty()) {
+      out.push_back(options_.source);
+    }
     return out;
   }
 
@@ -260,7 +263,7 @@ class SearchGraph {
       out += concat(", fillcolor=\"", colour_text(share), "\"",
                     share > kDark ? ", fontcolor=white" : "");
     }
-    return out + (on_way_.count(step) > 0 ? ", color=red, penwidth=3];\n" : "];\n");
+    return out + (on_way_.count(step) > 0 ? ", color=\"#c5321c\", penwidth=3];\n" : "];\n");
   }
 
   [[nodiscard]] std::string edge(std::size_t step) const {
@@ -274,7 +277,7 @@ class SearchGraph {
                              step + 1, " [");
     out += parent.is_known ? concat("label=", dot_quoted(parent.actions))
                            : std::string("style=dashed");
-    return out + (on_way_.count(step) > 0 ? ", color=red, penwidth=3];\n" : "];\n");
+    return out + (on_way_.count(step) > 0 ? ", color=\"#c5321c\", penwidth=3];\n" : "];\n");
   }
 
   const Space& space_;

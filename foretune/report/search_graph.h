@@ -19,6 +19,7 @@ namespace foretune {
 
 struct GraphOptions {
   std::string title;
+  std::string source = {};  // one line below the title: program, device, date
   std::string unit = "GFLOP/s";
   double peak = 0;             // top of the scale of colours; 0: the fastest of the search
   std::size_t max_steps = 10;  // actions of one change, those included that change nothing

@@ -93,7 +93,7 @@ Drawn read(const std::string& dot) {
     if (words.size() < 2 || words[0] == "node" || words[0] == "edge" || !line.starts_with("  ")) {
       continue;
     }
-    const bool is_red = line.find("color=red, penwidth=3") != std::string_view::npos;
+    const bool is_red = line.find("color=\"#c5321c\", penwidth=3") != std::string_view::npos;
     if (words[1] == "->") {
       Edge edge{.from = std::string(words[0]),
                 .is_dashed = line.find("style=dashed") != std::string_view::npos,

@@ -36,54 +36,105 @@ std::string_view palette() {
 )css";
 }
 
+namespace {
+
+std::string series_colours() {
+  std::string out;
+  for (int i = 0; i < 7; ++i) {
+    const std::string variable = concat("var(--c", i, ")");
+    out += concat(".series.c", i, ", .one.c", i, " { stroke: ", variable, "; } .mark.c", i,
+                  " { fill: ", variable, "; }\n");
+  }
+  return out;
+}
+
+}  // namespace
+
 std::string plot_style() {
   return concat(palette(), R"css(
 svg text { font: 12px system-ui, -apple-system, "Segoe UI", Roboto, Arial, sans-serif;
   fill: var(--soft); font-variant-numeric: tabular-nums; }
-svg text.name { fill: var(--ink); font-size: 12.5px; }
-svg text.note { fill: var(--faint); font-size: 11.5px; }
+svg text.heading { fill: var(--ink); font-size: 16px; font-weight: 650; }
+svg text.note { font-size: 12.5px; }
+svg text.small { font-size: 11.5px; }
+svg text.source { fill: var(--faint); font-size: 11px; }
+svg text.name, svg text.label { fill: var(--ink); font-size: 12.5px; }
+svg text.value { fill: var(--ink); }
+svg text.strong { fill: var(--ink); font-weight: 650; }
+svg text.tag { fill: var(--ink); paint-order: stroke; stroke: var(--surface); stroke-width: 3px;
+  stroke-linejoin: round; }
+svg text.small.tag { fill: var(--soft); }
+.sheet { fill: var(--surface); }
 .grid { stroke: var(--grid); stroke-width: 1; }
 .axis { stroke: var(--axis); stroke-width: 1; }
 .guide { stroke: var(--axis); stroke-width: 1; stroke-dasharray: 2 4; }
+.even { stroke: var(--axis); stroke-width: 1.5; }
 .diagonal { stroke: var(--e1); stroke-width: 1.5; }
-.series { fill: none; stroke-width: 1.9; stroke-linejoin: round; stroke-linecap: round; }
-.series.c0 { stroke-width: 3.2; }
+.break { stroke: var(--soft); stroke-width: 1.2; }
+.series { fill: none; stroke: var(--soft); stroke-width: 1.9; stroke-linejoin: round; }
+.series.c0 { stroke-width: 2.8; }
 .series.thin { stroke-width: 1; stroke-opacity: 0.6; }
 .series.whole { stroke-width: 2.2; }
-.mark { stroke: var(--surface); stroke-width: 1.5; }
-.dot { stroke: var(--surface); stroke-width: 1; fill-opacity: 0.92; }
-.dot:hover, .mark:hover { stroke: var(--ink); stroke-width: 2; }
+.series.s1 { stroke-dasharray: 7 4; } .series.s2 { stroke-dasharray: 2 3; }
+.series.s3 { stroke-dasharray: 10 3 2 3; } .series.s4 { stroke-dasharray: 4 2; }
+.one { fill: none; stroke-width: 1; stroke-opacity: 0.16; stroke-linejoin: round; }
+.many .one { stroke-opacity: 0.09; }
+.methods:hover .method { opacity: 0.12; }
+.methods .method:hover { opacity: 1; }
+.methods .method:hover .one { stroke-opacity: 0.6; }
+.mark { fill: var(--soft); stroke: var(--surface); stroke-width: 1.2; }
+.dot { stroke: var(--surface); stroke-width: 0.8; fill-opacity: 0.92; }
+.span { fill: none; stroke: var(--soft); stroke-width: 1.5; stroke-linecap: round; }
+.interval { stroke: var(--ink); stroke-width: 1.6; }
 .cloud { fill: none; stroke: var(--c0); stroke-width: 4.5; stroke-linecap: round;
   stroke-opacity: 0.5; }
 .cloud.dense { stroke-width: 3; stroke-opacity: 0.28; }
-.trial { fill: var(--c0); fill-opacity: 0.45; }
-.trial.missed { fill: var(--faint); fill-opacity: 0.5; }
-.trial.kept { fill: none; stroke: var(--c1); stroke-width: 1.3; }
-.trial.front { fill: var(--c2); fill-opacity: 1; }
-.trial:hover { stroke: var(--ink); stroke-width: 2; }
 .cloud.met { stroke-opacity: 0.35; }
 .cloud.kept { stroke: var(--c1); }
-.cloud.missed { stroke: var(--faint); stroke-opacity: 0.25; }
+.cloud.missed { stroke: var(--faint); stroke-width: 1; stroke-opacity: 0.5; }
+.trial { fill: var(--c0); fill-opacity: 0.45; }
+.trial.missed { fill: var(--faint); fill-opacity: 0.7; }
+.trial.kept { fill: none; stroke: var(--c1); stroke-width: 1.3; }
+.trial.front { fill: var(--c2); fill-opacity: 1; }
 .step { fill: none; stroke: var(--c2); stroke-width: 1.8; stroke-linejoin: round; }
 .step.alone { stroke-width: 1.2; stroke-dasharray: 4 3; }
 .forbidden { fill: var(--e0); fill-opacity: 0.11; }
 .forbidden.loose { fill-opacity: 0.05; }
 .limit { stroke: var(--e0); stroke-width: 1.3; }
 .limit.loose { stroke-dasharray: 4 3; }
-.break { stroke: var(--soft); stroke-width: 1.2; }
-svg text.tag { fill: var(--ink); paint-order: stroke; stroke: var(--surface); stroke-width: 3px;
-  stroke-linejoin: round; }
-svg text.note.tag { fill: var(--soft); }
-.sheet { fill: var(--surface); }
-.series.c0 { stroke: var(--c0); } .series.c1 { stroke: var(--c1); } .series.c2 { stroke: var(--c2); }
-.series.c3 { stroke: var(--c3); } .series.c4 { stroke: var(--c4); } .series.c5 { stroke: var(--c5); }
-.series.c6 { stroke: var(--c6); }
-.mark.c0 { fill: var(--c0); } .mark.c1 { fill: var(--c1); } .mark.c2 { fill: var(--c2); }
-.mark.c3 { fill: var(--c3); } .mark.c4 { fill: var(--c4); } .mark.c5 { fill: var(--c5); }
-.mark.c6 { fill: var(--c6); }
-.dot.e0 { fill: var(--e0); background: var(--e0); } .dot.e1 { fill: var(--e1); background: var(--e1); }
-.dot.e2 { fill: var(--e2); background: var(--e2); } .dot.e3 { fill: var(--e3); background: var(--e3); }
-.dot.e4 { fill: var(--e4); background: var(--e4); }
+.peak { stroke: var(--peak); stroke-width: 1.5; stroke-dasharray: 5 3; }
+svg text.peak-text { fill: var(--peak); }
+rect.bar { fill: var(--bar); }
+rect.bar.best { fill: var(--best); fill-opacity: 0.85; }
+.point { fill: var(--soft); fill-opacity: 0.5; stroke: var(--surface); stroke-width: 0.7; }
+.point.best { fill: var(--ink); }
+.end { fill: var(--bar); stroke: var(--soft); stroke-width: 1.2; }
+.end.best { fill: var(--best); stroke: var(--best); }
+.ring { fill: var(--surface); stroke: var(--soft); stroke-width: 1.5; }
+.ring.best { stroke: var(--best); }
+.cell.h0 { fill: var(--h0); } .cell.h1 { fill: var(--h1); } .cell.h2 { fill: var(--h2); }
+.cell.h3 { fill: var(--h3); } .cell.h4 { fill: var(--h4); }
+svg text.cell-text { pointer-events: none; fill: var(--ink); font-size: 11.5px; }
+svg text.cell-text.h3 { fill: var(--on-h3); }
+svg text.cell-text.h4 { fill: var(--on-h4); font-weight: 650; }
+.violin { fill: var(--bar); fill-opacity: 0.75; stroke: var(--soft); stroke-width: 1; }
+.violin.best { fill: var(--best); fill-opacity: 0.55; stroke: var(--best); }
+.box { fill: var(--ink); fill-opacity: 0.8; }
+.median { fill: var(--surface); stroke: var(--ink); stroke-width: 2; }
+.dot:hover, .mark:hover, .trial:hover, .point:hover, .end:hover, .ring:hover, .cell:hover {
+  stroke: var(--ink); stroke-width: 2; }
+)css",
+                series_colours(), R"css(
+.dot.e0 { fill: var(--e0); } .dot.e1 { fill: var(--e1); } .dot.e2 { fill: var(--e2); }
+.dot.e3 { fill: var(--e3); } .dot.e4 { fill: var(--e4); }
+@media (max-width: 440px) {
+  svg text { font-size: 15px; }
+  svg text.heading { font-size: 19.5px; }
+  svg text.note, svg text.name, svg text.label { font-size: 15.5px; }
+  svg text.small { font-size: 14px; }
+  svg text.source { font-size: 13.5px; }
+  svg text.cell-text { font-size: 14px; }
+}
 )css");
 }
 
@@ -99,7 +150,11 @@ body {
 }
 main { max-width: 1120px; margin: 0 auto; padding: 36px 24px 56px; }
 h1 { font-size: 26px; line-height: 1.25; font-weight: 650; letter-spacing: -0.01em; margin: 0 0 8px; }
-h2 { font-size: 17px; font-weight: 650; margin: 0 0 2px; }
+h2, h3 { font-size: 17px; font-weight: 650; margin: 0 0 2px; overflow-wrap: anywhere; }
+section h2 ~ * h3, section h2 ~ figure h3 { font-size: 15px; }
+figure { margin: 0; min-width: 0; }
+.source { color: var(--faint); font-size: 11.5px; margin: 8px 0 0; overflow-wrap: anywhere; }
+footer { margin: 22px 2px 0; }
 p { margin: 0 0 10px; }
 .lead { font-size: 16.5px; color: var(--soft); max-width: 78ch; margin-bottom: 22px; }
 .lead b { color: var(--ink); font-weight: 600; }
@@ -126,16 +181,9 @@ section { padding: 20px 22px; margin-top: 18px; min-width: 0; }
 .warnings ul { margin: 0; padding-left: 18px; }
 .warnings li { margin: 3px 0; }
 svg { display: block; width: 100%; height: auto; overflow: visible; }
-.key.c0 { background: var(--c0); height: 4px; } .key.c1 { background: var(--c1); }
-.key.c2 { background: var(--c2); } .key.c3 { background: var(--c3); }
-.key.c4 { background: var(--c4); } .key.c5 { background: var(--c5); }
-.key.c6 { background: var(--c6); }
 .legend { display: flex; flex-wrap: wrap; gap: 3px 16px; margin: 8px 0 0; color: var(--soft);
   font-size: 13px; }
-.legend i { display: inline-block; vertical-align: middle; margin-right: 6px; }
-.legend .key { width: 18px; height: 3px; border-radius: 2px; }
-.legend .dot { width: 10px; height: 10px; border-radius: 50%; }
-.legend svg { display: inline-block; width: 20px; height: 14px; vertical-align: -2px; margin-right: 6px; }
+.legend svg { display: inline-block; width: 22px; height: 14px; vertical-align: -2px; margin-right: 6px; }
 .tuned { align-items: start; margin: 10px 0 14px; }
 td.config, th.config { text-align: left; white-space: normal; padding-left: 18px; min-width: 260px; }
 td.problem { white-space: normal; min-width: 200px; }
@@ -154,21 +202,8 @@ th:last-child, td:last-child { padding-right: 0; }
 td .soft, .soft { color: var(--faint); font-size: 13px; }
 tr.model td { font-weight: 620; }
 tr.model td .soft { font-weight: 400; }
-.plot { min-width: 150px; width: 24%; }
 .bars { min-width: 48px; width: 20%; }
-.track { position: relative; height: 18px; }
-.track::before { content: ""; position: absolute; left: 0; right: 0; top: 8px; height: 2px;
-  background: var(--track); border-radius: 1px; }
-.track span { position: absolute; display: block; }
-.whisker { top: 7px; height: 4px; border-radius: 2px; background: var(--faint); opacity: 0.55;
-  min-width: 2px; }
-.point { top: 4px; width: 10px; height: 10px; margin-left: -5px; border-radius: 50%;
-  background: var(--soft); border: 1.5px solid var(--surface); }
-.tail { top: 3px; width: 2px; height: 12px; margin-left: -1px; background: var(--faint); }
-tr.model .point { background: var(--c0); width: 14px; height: 14px; top: 2px; margin-left: -7px; }
-tr.model .whisker { background: var(--c0); }
-tr.model .tail { background: var(--c0); }
-.bar { height: 9px; border-radius: 0 4px 4px 0; background: var(--c0); opacity: 0.85; min-width: 2px; }
+div.bar { height: 9px; border-radius: 0 4px 4px 0; background: var(--c0); opacity: 0.85; min-width: 2px; }
 .lane { background: var(--track); border-radius: 0 4px 4px 0; }
 .dimension { color: var(--soft); padding-right: 18px; }
 .case { display: grid; grid-template-columns: 78px minmax(0, 1fr); gap: 2px 14px; padding: 12px 0; }
@@ -203,9 +238,6 @@ mark { background: var(--mark); color: inherit; border-radius: 3px; padding: 0 2
   .tiles { grid-template-columns: repeat(2, 1fr); gap: 8px; }
   .tile { padding: 10px 12px; }
   .tile .value { font-size: 23px; }
-  svg text { font-size: 14.5px; }
-  svg text.name { font-size: 15px; }
-  svg text.note { font-size: 13.5px; }
   .case { grid-template-columns: minmax(0, 1fr); }
   .case dl { grid-column: 1; grid-template-columns: auto minmax(0, 1fr); }
   .case dd.config { grid-column: 1 / -1; }
@@ -219,7 +251,7 @@ mark { background: var(--mark); color: inherit; border-radius: 3px; padding: 0 2
   section, .tile, .case { break-inside: avoid; }
   .pair { grid-template-columns: 1fr 1fr; }
   .scroll { overflow: visible; }
-  .whisker, .point, .tail, .bar, .dot, .key, mark { print-color-adjust: exact;
+  .bar, .lane, svg, mark { print-color-adjust: exact;
     -webkit-print-color-adjust: exact; }
 }
 )css";
@@ -227,7 +259,6 @@ mark { background: var(--mark); color: inherit; border-radius: 3px; padding: 0 2
 
 }  // namespace
 
-// The layout comes last: on narrow screens it makes the letters of plots larger.
 std::string page_style() { return concat(plot_style(), layout_style()); }
 
 }  // namespace foretune::report_internal

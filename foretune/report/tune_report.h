@@ -15,6 +15,7 @@
 
 #include "foretune/base/figures.h"
 #include "foretune/problem/problem.h"
+#include "foretune/report/figure_file.h"
 #include "foretune/space/config.h"
 #include "foretune/tune/tune_problem.h"
 
@@ -31,6 +32,7 @@ struct TuneReport {
   ConfigSchema schema;
   // Named facts for the foot of the page: family, device, command.
   std::vector<std::pair<std::string, std::string>> facts;
+  std::string source = {};  // one line below figures: program, device, date
 };
 
 // In lines of at most some 100 columns, names of metrics and configs permitting. For the time alone
@@ -47,6 +49,8 @@ std::string tune_json(const Figures& figures, std::span<const TunedProblem> prob
 
 // One page without any file beside it; a section for each problem.
 std::string tune_html(const TuneReport& report, const std::string& title);
+// The plots of the page; names begin with the number of the problem.
+std::vector<FigureFile> tune_figures(const TuneReport& report);
 
 // "3.52 us", "1.5 KiB", "97.25 %": times and bytes in a unit that fits, other values with four
 // significant digits, "-" for a value that is not finite.

@@ -51,7 +51,7 @@ class TunePage : private report_internal::Page {
       problem(i);
     }
     facts();
-    return finish();
+    return finish(report_.source);
   }
 
  private:
@@ -161,16 +161,14 @@ class TunePage : private report_internal::Page {
     const TunedProblem& tuned = report_.problems[index];
     const TuneAnalysis& analysis = analyses_[index];
     add("<section id=\"p", index + 1, "\">\n<h2>", html_escaped(tuned.problem.text()), "</h2>\n");
-    const std::vector<std::string> plots =
+    const std::vector<report_internal::Figure> plots =
         report_internal::tune_plots(tuned.result, analysis, report_.schema);
-    const std::string legend = report_internal::tune_legend(tuned.result, analysis);
     add("<div class=\"pair tuned\">\n");
-    for (const std::string& plot : plots) {
-      add("<div>", plot, plots.size() == 1 ? legend : "", "</div>\n");
+    for (const report_internal::Figure& plot : plots) {
+      add(report_internal::figure_html(plot, report_.source));
     }
     // Beside the last plot, or below a full row.
-    add(plots.size() % 2 == 0 ? "<div class=\"row\">\n" : "<div>\n",
-        plots.size() > 1 ? legend : "");
+    add(plots.size() % 2 == 0 ? "<div class=\"row\">\n" : "<div>\n");
     outcome(tuned, analysis);
     add("</div>\n</div>\n");
     finalists(tuned.result, analysis);
@@ -275,6 +273,20 @@ class TunePage : private report_internal::Page {
 
 std::string tune_html(const TuneReport& report, const std::string& title) {
   return TunePage(report, title).write();
+}
+
+std::vector<FigureFile> tune_figures(const TuneReport& report) {
+  std::vector<FigureFile> out;
+  for (std::size_t i = 0; i < report.problems.size(); ++i) {
+    const TunedProblem& tuned = report.problems[i];
+    for (report_internal::Figure& figure : report_internal::tune_plots(
+             tuned.result, report_internal::analyse_tuning(tuned.result), report.schema)) {
+      figure.name = concat(i + 1, "-", figure.name);
+      figure.note = tuned.problem.text();
+      report_internal::add_file(out, figure, report.source);
+    }
+  }
+  return out;
 }
 
 }  // namespace foretune

@@ -5,6 +5,7 @@
 #include <utility>
 #include <vector>
 
+#include "foretune/base/rng.h"
 #include "foretune/base/statistics.h"
 #include "foretune/base/text.h"
 #include "foretune/report/contest_report.h"
@@ -15,10 +16,8 @@ namespace {
 
 constexpr double kViolinLeft = 64;
 constexpr double kRight = 22;
-constexpr double kViolinTop = 78;
-constexpr double kHeight = 470;
-constexpr double kViolinBottom = 392;
-constexpr double kMinWidth = 560;
+constexpr double kViolinTop = 10;
+constexpr double kViolinBottom = 324;
 constexpr std::size_t kMinValues = 4;  // fewer do not make a distribution
 constexpr int kSlices = 60;
 // In logarithms: a difference below the noise of timing.
@@ -92,17 +91,15 @@ class ViolinPlot {
     }
   }
 
-  std::string draw() {
+  Figure draw() {
     if (columns_.empty()) {
       return {};
     }
     const auto count = static_cast<double>(columns_.size());
-    column_ = std::clamp(column_, 62.0, 150.0);
-    const double width = std::max(kMinWidth, kViolinLeft + kRight + count * column_);
+    column_ = std::clamp(column_, 66.0, 150.0);
+    const double width = std::max(kContestWidth, kViolinLeft + kRight + count * column_);
     column_ = (width - kViolinLeft - kRight) / count;
-    Svg svg = Svg::standalone(width, kHeight, "Speed over the start by method", contest_style());
-    svg.rect(0, 0, width, kHeight, "page", {});
-    draw_heading(svg, 22, 34, "Speed over the schedule that a search starts from", explanation());
+    Svg svg = Svg::elements();
     const Panel panel{kViolinLeft, kViolinTop, kViolinLeft + count * column_, kViolinBottom};
     const Range range = formats::log_range(std::min(seen_.low, 1.0), std::max(seen_.high, 1.0));
     const Axis y = panel.vertical(range, true);
@@ -111,13 +108,31 @@ class ViolinPlot {
       svg.line(panel.left, place, panel.right, place, tick.value == 1 ? "even" : "grid");
       svg.text(panel.left - 8, place + 4, Anchor::kEnd, "tick", tick.text);
     }
-    svg.vertical_text(20, (kViolinTop + kViolinBottom) / 2, "name", "speed over the start");
+    svg.vertical_text(20, (kViolinTop + kViolinBottom) / 2, "name",
+                      "speed over the start, logarithmic");
     svg.text(panel.left - 8, kViolinBottom + 46, Anchor::kEnd, "tick",
              results_.problems.size() == 1 ? "speed" : "median");
     for (std::size_t rank = 0; rank < columns_.size(); ++rank) {
       draw_column(svg, y, rank);
     }
-    return svg.finish() + "\n";
+    const bool is_distribution = results_.problems.size() >= kMinValues;
+    if (is_distribution) {
+      svg.text(panel.left - 8, kViolinBottom + 64, Anchor::kEnd, "tick", "95 %");
+    }
+    Figure figure{.name = "violin",
+                  .title = "Speed of the configs found over the one that a search starts from",
+                  .note = explanation(),
+                  .width = width,
+                  .height = kViolinBottom + (is_distribution ? 70 : 54),
+                  .drawing = svg.finish(),
+                  .legend = {}};
+    if (is_distribution) {
+      figure.legend = {
+          mark_entry("median", Mark::kCircle, 4.5, "median"),
+          drawn_entry("quartiles", [](Svg& glyph) { glyph.rect(8, 0, 5, 14, "box", {}); }),
+          mark_entry("a problem", Mark::kCircle, 2.4, "point")};
+    }
+    return figure;
   }
 
  private:
@@ -130,9 +145,10 @@ class ViolinPlot {
     const std::size_t count = results_.problems.size();
     return count == 1 ? concat(results_.problems[0].name, ", fastest strategy first")
            : count < kMinValues
-               ? concat("Of ", count, " problems, every dot is one; fastest strategy first")
-               : concat("Distribution over ", count,
-                        " problems; bar: quartiles, ring: median, dots: problems");
+               ? concat("Each dot is one of ", count, " problems; fastest strategy first")
+               : concat(
+                     "Distribution over ", count,
+                     " problems, fastest strategy first; below, the median and its 95 % interval");
   }
 
   void draw_column(Svg& svg, const Axis& y, std::size_t rank) const {
@@ -156,6 +172,12 @@ class ViolinPlot {
              shortened(column.method->name, 12.5, column_));
     svg.text(x, kViolinBottom + 46, Anchor::kMiddle, rank == 0 ? "strong" : "value",
              times_text(middle));
+    if (is_distribution) {
+      Rng rng(1);
+      const BootstrapInterval interval = bootstrap_interval(column.speedups, median, 1000, rng);
+      svg.text(x, kViolinBottom + 64, Anchor::kMiddle, "small",
+               concat(short_number(interval.low), "\u2013", short_number(interval.high)));
+    }
   }
 
   void draw_violin(Svg& svg, const Axis& y, double x, std::size_t rank) const {
@@ -234,9 +256,10 @@ class ViolinPlot {
 
 namespace foretune {
 
-std::string violin_svg(const ContestResults& results) {
-  const std::vector<report_internal::MethodSummary> methods = report_internal::by_speed(results);
-  return report_internal::ViolinPlot(results, methods).draw();
+std::string violin_svg(const ContestResults& results, std::string_view source) {
+  using namespace report_internal;  // NOLINT(google-build-using-namespace)
+  const std::vector<MethodSummary> methods = by_speed(results);
+  return figure_svg(ViolinPlot(results, methods).draw(), source);
 }
 
 }  // namespace foretune

@@ -1,8 +1,8 @@
 // A strategy proposes configs to measure and receives the results, in batches, by value. It has no
 // clock, no globals and no hidden randomness, so a search on recorded measurements repeats exactly.
 //
-//   FORETUNE_TRY(auto strategy, create_strategy("stratified", problem, space, {.sample_size =
-//   64})); while (true) {
+//   FORETUNE_TRY(auto strategy, create_strategy("stratified", problem, space, {}));
+//   while (true) {
 //     const std::vector<Config> batch = strategy->ask(8, rng);
 //     if (batch.empty()) break;
 //     strategy->tell(measure_all(batch));

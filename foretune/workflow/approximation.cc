@@ -17,6 +17,7 @@
 #include "foretune/report/approx_report.h"
 #include "foretune/workflow/output.h"
 #include "foretune/workflow/payload_arguments.h"
+#include "foretune/workflow/source.h"
 
 namespace foretune::workflow {
 
@@ -155,6 +156,7 @@ void ApproximationArguments::visit(OptionList& list) {
            "write plots, the chosen networks and what each layer loses and saves as one "
            "self-contained HTML page")
       .accept({"html"});
+  list.add("figures", figures, "DIR", "write each plot of the page as an SVG file");
   list.add("threads", family.threads, "N", "threads of a call; 0: all cores").at_least(0);
   list.add("family-option", family.family_options, "KEY=VALUE",
            "option of the family network-cpu, such as knobs=all; may be repeated")
@@ -252,9 +254,9 @@ std::string approximation_json(const Approximation& approximation, const Invocat
                 ",\n\"configs\": [", configs, "],\n\"layers\": [", layers, "]}\n");
 }
 
-std::string approximation_html(const Approximation& approximation,
-                               const ApproximationArguments& arguments,
-                               const Invocation& invocation) {
+ApproxReport approximation_report(const Approximation& approximation,
+                                  const ApproximationArguments& arguments,
+                                  const Invocation& invocation) {
   const FamilyInfo& info = approximation.live.family->info();
   ApproxReport report{
       .network = approximation.network,
@@ -272,7 +274,10 @@ std::string approximation_html(const Approximation& approximation,
     report.facts.push_back(std::move(fact));
   }
   report.facts.emplace_back("command", invocation.command_line);
-  return approx_html(report);
+  report.source =
+      source_line({file_source("network", approximation.network, approximation.problem.payload())},
+                  info.fingerprint.device);
+  return report;
 }
 
 }  // namespace foretune::workflow

@@ -19,6 +19,7 @@
 #include "foretune/base/result.h"
 #include "foretune/graph/quality.h"
 #include "foretune/problem/problem.h"
+#include "foretune/report/approx_report.h"
 #include "foretune/workflow/family_arguments.h"
 #include "foretune/workflow/invocation.h"
 #include "foretune/workflow/measure_arguments.h"
@@ -39,6 +40,7 @@ struct ApproximationArguments {
   std::string output;
   std::string json;
   std::string report;
+  std::string figures;
   FamilyArguments family;
   MeasureArguments measuring{.time_limit = 300};
 
@@ -67,12 +69,12 @@ struct Approximation {
 Result<Approximation> approximate(const ApproximationArguments& arguments,
                                   const Invocation& invocation, const ApproximationHooks& hooks);
 
-// Returns everything as JSON, which docs/file-formats.md describes.
+// Returns everything as JSON, which docs/reference/file-formats/figures.md describes.
 std::string approximation_json(const Approximation& approximation, const Invocation& invocation);
 
-// Returns the page of --report.
-std::string approximation_html(const Approximation& approximation,
-                               const ApproximationArguments& arguments,
-                               const Invocation& invocation);
+// Returns the contents of the page of --report.
+ApproxReport approximation_report(const Approximation& approximation,
+                                  const ApproximationArguments& arguments,
+                                  const Invocation& invocation);
 
 }  // namespace foretune::workflow

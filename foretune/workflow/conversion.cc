@@ -42,7 +42,7 @@ void ConvertArguments::visit(OptionList& list) {
   list.add("role", role, "ROLE", "role for formats that have none (default: training)")
       .choose({"training", "validation"});
   list.add("device", device, "NAME",
-           concat("device on which a CSV file was measured that names none: ",
+           concat("built-in device that completes a CSV file without a column device: ",
                   join(device_names(), ", ")));
   list.add("arch", arch, "NAME",
            "device on which CK Tile's benchmarks ran: gfx950, gfx942, gfx90a");

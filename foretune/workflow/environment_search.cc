@@ -14,6 +14,7 @@
 #include "foretune/loop/schedule_space.h"
 #include "foretune/workflow/family_arguments.h"
 #include "foretune/workflow/measure_arguments.h"
+#include "foretune/workflow/source.h"
 
 namespace foretune::workflow {
 
@@ -161,6 +162,7 @@ Result<PreparedEnvSearch> prepare_env_search(const EnvSearchArguments& arguments
   ready.family_options = common_options_of(arguments);
   ready.isa = parse_cpu_isa(arguments.isa).value_or(best_cpu_isa());
   ready.peak_gflops = arguments.peak_gflops;
+  ready.source = source_line({concat("data set ", arguments.dataset)}, read_cpu_facts().model);
   ready.options = contest_options(arguments);
   if (!arguments.policy.empty()) {
     FORETUNE_TRY(Model model, read_model(arguments.policy));

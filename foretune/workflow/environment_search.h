@@ -50,6 +50,7 @@ struct PreparedEnvSearch {
   std::vector<std::string> family_options;  // of all benchmarks
   CpuIsa isa = CpuIsa::kGeneric;
   double peak_gflops = 0;  // 0: it is measured
+  std::string source;      // one line below figures
   ContestOptions options;
   std::unique_ptr<Model> policy;  // of the method looptune; may be null
 };

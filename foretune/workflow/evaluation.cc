@@ -9,6 +9,7 @@
 #include "foretune/workflow/datasets.h"
 #include "foretune/workflow/judge.h"
 #include "foretune/workflow/kernel_pool.h"
+#include "foretune/workflow/source.h"
 
 namespace foretune::workflow {
 
@@ -38,8 +39,10 @@ void EvaluateArguments::visit(OptionList& list) {
            "also leave out configs, and judge the picks among these: each value of a parameter "
            "(pipeline, pipeline:compv4), each combination of several (tile_m+tile_n), or as many "
            "random parts as a number says")
-      .only({"without --pick-objective and --html",
-             [this] { return pick_objective.empty() && report.html.empty(); }})
+      .only({"without --pick-objective, --html and --figures",
+             [this] {
+               return pick_objective.empty() && report.html.empty() && report.figures.empty();
+             }})
       .only(is_trained);
   list.add("group-key", group_key, "KEY", std::string(kGroupKeyHelp))
       .choose({group_key_names().begin(), group_key_names().end()})
@@ -83,6 +86,7 @@ Result<TrainingEvaluation> evaluate_picks(const EvaluateArguments& arguments,
     return fail(ErrorCode::kMismatch, from, " has no measurements of such kernels and problems");
   }
   FORETUNE_TRY_STATUS(describe_payloads(*dataset, arguments.payloads, invocation));
+  const std::string judged_by = data_source(from, *dataset);
   dataset->deduplicate();
   FORETUNE_TRY(dataset, dataset->by_machine());
   EvaluateOptions options;
@@ -99,6 +103,7 @@ Result<TrainingEvaluation> evaluate_picks(const EvaluateArguments& arguments,
   FORETUNE_TRY(out.of_model, objective
                                  ? evaluate_model(model, *dataset, from, {}, *objective, options)
                                  : evaluate_model(model, *dataset, from, {}, options));
+  out.source = source_line({judged_by, model_source(source.path, model)}, out.machine.device);
   return out;
 }
 
@@ -202,6 +207,7 @@ Result<TrainingEvaluation> run_evaluation(const EvaluateArguments& arguments,
   FORETUNE_TRY(const TrainOptions recipe, options_of(arguments, invocation));
   FORETUNE_TRY(Dataset dataset, read_measurements(arguments.dataset, invocation));
   FORETUNE_TRY_STATUS(describe_payloads(dataset, arguments.payloads, invocation));
+  const std::string judged_by = data_source(arguments.dataset, dataset);
   dataset.deduplicate();
   FORETUNE_TRY(dataset, dataset.by_machine());
   const auto seed = invocation.seed;
@@ -237,8 +243,8 @@ Result<TrainingEvaluation> run_evaluation(const EvaluateArguments& arguments,
   const DefaultConfigs defaults =
       objective ? default_configs_of({}, out.family, out.machine) : nullptr;
   if (objective && objective->is_pareto()) {
-    if (!arguments.report.html.empty()) {
-      return without_effect({"--html"}, "with one target");
+    if (!arguments.report.html.empty() || !arguments.report.figures.empty()) {
+      return without_effect({"--html", "--figures"}, "with one target");
     }
     FORETUNE_TRY(out.fronts, fronts_of(dataset, splits, train, *objective, defaults));
     return out;
@@ -246,6 +252,7 @@ Result<TrainingEvaluation> run_evaluation(const EvaluateArguments& arguments,
   FORETUNE_TRY(out.picks,
                objective ? cross_evaluate(dataset, *objective, defaults, splits, train, options)
                          : cross_evaluate(dataset, splits, train, options));
+  out.source = source_line({judged_by}, out.machine.device);
   return out;
 }
 

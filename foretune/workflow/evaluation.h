@@ -60,6 +60,7 @@ struct TrainingEvaluation {
   std::optional<FrontEvaluation> fronts;   // with a Pareto objective
   std::optional<UnseenEvaluation> unseen;  // when configs were left out
   CrossEvaluation picks;                   // otherwise
+  std::string source = {};                 // one line below figures
 };
 
 // Errors: kInvalidArgument for options that make no sense together; those of reading, training and

@@ -39,7 +39,8 @@ void FamilyArguments::visit_known(OptionList& list, std::string_view origin, Con
 
 void FamilyArguments::visit_parameters(OptionList& list, std::string_view all_threads) {
   list.add("family-data", family_data, "FILE", "data set that the recorded family replays");
-  list.add("family-option", family_options, "KEY=VALUE", "option of the family; may be repeated");
+  list.add("family-option", family_options, "KEY=VALUE",
+           "set an option of the family; may be repeated");
   list.add("threads", threads, "N",
            concat("number of threads that a kernel may use; 0: ", all_threads))
       .at_least(0)

@@ -33,7 +33,7 @@ void MeasureArguments::visit(OptionList& list, Condition condition) {
   list.add_switch("cold-cache", cold_cache, "evict the caches before every run");
   list.add_switch("keep-samples", keep_samples, "store every timed window, not only statistics");
   list.add("time-limit", time_limit, "SECONDS",
-           "time limit of one measurement; its worker is killed after it")
+           "stop a measurement after this many seconds and kill its worker process")
       .at_least(0);
   list.add("censor-factor", censor_factor, "X",
            "stop a config early when it is slower than X times the best so far; 0 never does")
@@ -42,8 +42,9 @@ void MeasureArguments::visit(OptionList& list, Condition condition) {
            "make at least N runs before the first timed one, and run for at least 0.5 ms")
       .at_least(0)
       .at_most(kMaxRuns);
-  list.add("repeat", repeat, "N",
-           "time N windows of every config that is not stopped early; 0 takes 5 to 15 within 0.3 s")
+  list.add(
+          "repeat", repeat, "N",
+          "time N windows of every config unless it is stopped early; 0 takes 5 to 15 within 0.3 s")
       .at_least(0)
       .at_most(kMaxRuns);
   list.add("max-load", max_load, "CORES", "fail when other work keeps more than CORES cores busy")

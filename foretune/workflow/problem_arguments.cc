@@ -102,8 +102,9 @@ void ProblemArguments::visit(OptionList& list, const std::function<bool()>& has_
       concat("take problems from an operation shape set or a CSV file, or ", shape_set_names()));
   for (const SharedField& shared : shared_fields(true)) {
     const std::string field(shared.field->name);
-    Option& option = list.add(plural_name(field), labels[field], "LABEL",
-                              concat("draw or keep problems with these (", shared.help, ")"));
+    Option& option = list.add(
+        plural_name(field), labels[field], "LABEL",
+        concat("use only problems with one of these values of ", field, " (", shared.help, ")"));
     if (plural_name(field) != field) {
       option.also(field);
     }
@@ -142,7 +143,8 @@ std::string shape_set_names() {
       }
     }
   }
-  return concat("one that is built in: ", join(names, ", "), ", or a network's (docs/problems.md)");
+  return concat("one that is built in: ", join(names, ", "),
+                ", or the set of a network (docs/reference/problems.md)");
 }
 
 Result<std::vector<Problem>> read_shapes(const std::string& set, PayloadStore& payloads) {
@@ -283,8 +285,21 @@ Result<SampledProblems> make_problems(const ProblemArguments& arguments, const F
   return out;
 }
 
+std::vector<std::pair<std::string, std::string>> problem_field_options() {
+  std::vector<std::pair<std::string, std::string>> out;
+  for (const ProblemTypeInfo* type : problem_types()) {
+    std::string flags;
+    for (const ProblemField& field : type->schema.fields) {
+      flags += concat(flags.empty() ? "--" : " --", field.name);
+    }
+    out.emplace_back(type->schema.name, std::move(flags));
+  }
+  return out;
+}
+
 void OneProblemArguments::visit(OptionList& list) {
   list.add_positional("problem", text, "problem as text: gemm m=128 n=1536 k=7168");
+  list.section(std::string(kProblemFieldsSection));
   const Condition is_by_sizes{"with sizes such as --m, --n and --k",
                               [this] { return text.empty() && has_sizes(); }};
   for (const SharedField& shared : shared_fields(false)) {
@@ -308,6 +323,7 @@ void OneProblemArguments::visit(OptionList& list) {
       .hide();
   list.add("payload", payload, "@FILE|DIGEST", "gemm: the weights to use as B, from --payloads")
       .only(is_by_sizes);
+  list.section("");
 }
 
 bool OneProblemArguments::has_sizes() const {

@@ -8,7 +8,9 @@
 #include <map>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <unordered_set>
+#include <utility>
 #include <vector>
 
 #include "foretune/base/result.h"
@@ -50,6 +52,12 @@ std::string shape_set_names();
 Result<SampledProblems> make_problems(const ProblemArguments& arguments, const Family& family,
                                       std::uint64_t seed, PayloadStore& payloads,
                                       std::unordered_set<std::uint64_t> excluded_groups = {});
+
+// The heading of the options that give a problem field by field.
+inline constexpr std::string_view kProblemFieldsSection = "Fields of a problem";
+
+// Returns for each type of problem the options that its fields have: {"gemm", "--m --n --k ..."}.
+std::vector<std::pair<std::string, std::string>> problem_field_options();
 
 // One problem, as text or by its sizes.
 struct OneProblemArguments {

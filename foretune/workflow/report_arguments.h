@@ -13,6 +13,7 @@ struct ReportArguments {
   std::int64_t top_n_worst = 10;
   std::string json;
   std::string html;
+  std::string figures;
 
   void visit(OptionList& list);
 };

@@ -18,6 +18,7 @@
 #include "foretune/report/evaluation_report.h"
 #include "foretune/workflow/datasets.h"
 #include "foretune/workflow/kernel_pool.h"
+#include "foretune/workflow/source.h"
 
 namespace foretune::workflow {
 
@@ -330,7 +331,12 @@ class TargetTrainer {
       const TrainingCurves trained = training_curves(result.model.card_json);
       if (!arguments_.log_dir.empty() && !trained.curves.empty()) {
         FORETUNE_TRY_STATUS(write_text_file_atomically(
-            std::filesystem::path(arguments_.log_dir) / "loss.svg", loss_svg(trained)));
+            std::filesystem::path(arguments_.log_dir) / "loss.svg",
+            loss_svg(trained,
+                     source_line({data_source(arguments_.dataset.empty() ? arguments_.data_dir
+                                                                         : arguments_.dataset,
+                                              dataset_)},
+                                 dataset_.header().fingerprint.device))));
       }
     }
     return {};

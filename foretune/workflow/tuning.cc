@@ -12,6 +12,7 @@
 #include "foretune/model/model_scorer.h"
 #include "foretune/search/strategy.h"
 #include "foretune/workflow/output.h"
+#include "foretune/workflow/source.h"
 
 namespace foretune::workflow {
 
@@ -22,13 +23,15 @@ void TuneArguments::visit(OptionList& list) {
                   shape_set_names()));
   list.add("json", json, "FILE", "write the figures and all results as JSON");
   list.add("report", report, "FILE", "write plots and finalists as one self-contained HTML page");
+  list.add("figures", figures, "DIR", "write each plot of the page as an SVG file");
   visit_search(list);
   list.section("Comparing strategies", {"with --strategies", [this] { return is_contest(); }});
   list.add("strategies", strategies, "LIST",
            "search with each of these strategies, --budget for each, and time their results in "
            "turns: start, textbook, greedy2, beam4bfs (any numbers) or a strategy's name")
-      .only({"without --strategy, --objective, --json and --report", [this] {
-               return strategy.empty() && objective.empty() && json.empty() && report.empty();
+      .only({"without --strategy, --objective, --json, --report and --figures", [this] {
+               return strategy.empty() && objective.empty() && json.empty() && report.empty() &&
+                      figures.empty();
              }});
   list.add("folder", folder, "FOLDER", "write tables, plots and logs into this new folder");
   list.add_switch("graphs", graphs, "also draw every search as a graph")
@@ -42,7 +45,9 @@ void TuneArguments::visit_search(OptionList& list) {
   list.add("objective", objective, "TEXT",
            "objective: \"minimise time_ns subject to pack_ns <= 2 ms\", or \"pareto "
            "time_ns pack_ns\" (default: minimise time_ns)");
-  list.add("budget", budget, "60s|500", "time (s, m, h) or number of measurements per problem");
+  list.add("budget", budget, "60s|500",
+           "search each problem for this long (s, m, h) or by this many measurements; the final "
+           "comparison comes on top");
   list.add("strategy", strategy, "NAME", "search strategy (default: local; model with --model)")
       .choose(strategy_names());
   list.add("model", model, "FILE",
@@ -146,8 +151,10 @@ Result<PreparedTuning> prepare_tuning(const TuneArguments& arguments,
     protocol.look_briefly(info);
   }
   FORETUNE_TRY(ready.context, arguments.measuring.context(info));
+  std::string model_name;
   if (!arguments.model.empty()) {
     FORETUNE_TRY(Model model, open_model(arguments.model, info));
+    model_name = model_source(arguments.model, model);
     FORETUNE_TRY(const ModelKind* const kind, find_model_kind(model.kind));
     if (kind->make_proposer != nullptr && arguments.strategy != "model") {
       ready.policy = std::make_unique<Model>(std::move(model));
@@ -161,6 +168,8 @@ Result<PreparedTuning> prepare_tuning(const TuneArguments& arguments,
       FORETUNE_TRY(ready.scorer, make_scorer(model));
     }
   }
+  ready.source =
+      source_line({family_source(arguments.family), model_name}, info.fingerprint.device);
   ready.options.prior = ready.prior.get();
   ready.options.policy = ready.policy.get();
   const auto size_or = [](const std::optional<std::int64_t>& value, std::size_t usual) {

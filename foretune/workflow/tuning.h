@@ -53,6 +53,7 @@ struct TuneArguments {
   std::int64_t rounds = 15;
   std::string json;
   std::string report;
+  std::string figures;
   std::string strategies;
   std::string folder;
   bool graphs = false;
@@ -77,6 +78,7 @@ struct PreparedTuning {
   std::unique_ptr<Scorer> scorer;          // may be null
   std::unique_ptr<Model> prior;            // of the strategy guided; may be null
   std::unique_ptr<Model> policy;           // proposes configs; may be null
+  std::string source;                      // one line below figures
   TuneOptions options;
 };
 

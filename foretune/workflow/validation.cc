@@ -20,6 +20,7 @@
 #include "foretune/workflow/datasets.h"
 #include "foretune/workflow/judge.h"
 #include "foretune/workflow/kernel_pool.h"
+#include "foretune/workflow/source.h"
 
 namespace foretune::workflow {
 
@@ -282,14 +283,16 @@ Result<Validation> run_validation(const ValidateArguments& given, const Invocati
       FORETUNE_TRY_STATUS(arguments.family.payloads.describe(dataset).map([](std::size_t) {}));
     }
   }
+  const std::string judged_by = data_source(path.string(), dataset);
   FORETUNE_TRY(dataset, dataset.by_machine());
   Validation out{.family = model.family,
                  .machine = dataset.header().fingerprint,
                  .fronts = {},
                  .evaluation = {}};
   if (objective && objective->is_pareto()) {
-    if (!arguments.report.html.empty() || !arguments.training_data.empty()) {
-      return without_effect({"--html", "--training-data"}, "with one target");
+    if (!arguments.report.html.empty() || !arguments.report.figures.empty() ||
+        !arguments.training_data.empty()) {
+      return without_effect({"--html", "--figures", "--training-data"}, "with one target");
     }
     if (!arguments.save_predictions.empty() || arguments.pass_mark) {
       return without_effect({"--save-predictions", "--pass-mark"}, "with one target");
@@ -312,6 +315,8 @@ Result<Validation> run_validation(const ValidateArguments& given, const Invocati
                                                           arguments.family, *objective, options)
                                          : evaluate_model(model, dataset, arguments.dataset,
                                                           arguments.family, options));
+  out.source =
+      source_line({judged_by, model_source(arguments.model.path, model)}, out.machine.device);
   if (!arguments.save_predictions.empty()) {
     FORETUNE_TRY_STATUS(
         write_text_file_atomically(arguments.save_predictions, picks_csv(out.evaluation.picks)));

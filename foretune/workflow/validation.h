@@ -61,6 +61,7 @@ struct Validation {
   Fingerprint machine;
   std::optional<FrontEvaluation> fronts;  // with a Pareto objective
   Evaluation evaluation;                  // otherwise
+  std::string source = {};                // one line below figures
   bool passes = true;                     // the mean efficiency reaches --pass-mark
 };
 

@@ -115,7 +115,7 @@ class Hooks:
 
 @dataclass(frozen=True)
 class TritonClock:
-    """Measures by the library's timing protocol (docs/measuring.md) with the benchmark functions of
+    """Measures by the library's timing protocol (docs/explanation/measuring.md) with the benchmark functions of
     ``triton.testing`` as its clock: events and a cold L2 cache, or CUDA graphs.
 
     A rough measurement of a twentieth of the time comes first. A kernel whose best launch there

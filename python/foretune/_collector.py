@@ -60,7 +60,7 @@ class MatmulDatasetCollector:
 
     The keywords are the options of ``foretune collect`` (``foretune collect --help``), with
     underscores for dashes. ``options`` takes those without a parameter of their own here
-    (``CollectOptions``, ``docs/python-options.md``).
+    (``CollectOptions``, ``docs/reference/python-options.md``).
 
     Args:
         mode: where the sizes come from.

@@ -112,7 +112,7 @@ def train(
     """Learns which config is fastest.
 
     The keywords are the options of ``foretune train``, with underscores for dashes. ``TrainOptions``
-    and ``docs/python-options.md`` list them with their defaults. These are the most useful::
+    and ``docs/reference/python-options.md`` list them with their defaults. These are the most useful::
 
         model_type    gbdt (boosted trees), standard, deep, two-tower (neural networks), ensemble,
                       or a name given to register_model

@@ -178,24 +178,26 @@ class CollectOptions(TypedDict, total=False):
     active_objective: Literal["regret", "regression", "lambdarank"]
     """loss of the model's trees (default: regret)"""
     weights: Sequence[str]
-    """draw or keep problems with these (gemm: varying, constant; conv: varying, constant)"""
+    """use only problems with one of these values of weights (gemm: varying, constant; conv:
+    varying, constant)"""
     epilogues: Sequence[str]
-    """draw or keep problems with these (conv: none, bias, bias_relu, bias_add_relu)"""
+    """use only problems with one of these values of epilogue (conv: none, bias, bias_relu,
+    bias_add_relu)"""
     outs: Sequence[str]
-    """draw or keep problems with these (conv: same, sums)"""
+    """use only problems with one of these values of out (conv: same, sums)"""
     tas: Sequence[str]
-    """draw or keep problems with these (nest_mm: no, yes)"""
+    """use only problems with one of these values of ta (nest_mm: no, yes)"""
     tbs: Sequence[str]
-    """draw or keep problems with these (nest_mm: no, yes)"""
+    """use only problems with one of these values of tb (nest_mm: no, yes)"""
     bias: Sequence[str]
-    """draw or keep problems with these (nest_mm: no, yes; nest_conv: no, yes)"""
+    """use only problems with one of these values of bias (nest_mm: no, yes; nest_conv: no, yes)"""
     relus: Sequence[str]
-    """draw or keep problems with these (nest_mm: no, yes; nest_conv: no, yes)"""
+    """use only problems with one of these values of relu (nest_mm: no, yes; nest_conv: no, yes)"""
     chains: Sequence[str]
-    """draw or keep problems with these (nest_map: relu, relu6, bias_relu, residual, scale,
-    scale_shift, scale_shift_relu, scale_shift_residual_relu)"""
+    """use only problems with one of these values of chain (nest_map: relu, relu6, bias_relu,
+    residual, scale, scale_shift, scale_shift_relu, scale_shift_residual_relu)"""
     of_columns: Sequence[str]
-    """draw or keep problems with these (nest_reduce: no, yes)"""
+    """use only problems with one of these values of of_columns (nest_reduce: no, yes)"""
     log_normal_c_mean: float
     """mean of ln c (default: conv 5.10, nest_conv 4.40, nest_map 5.50, nest_reduce 5.50)"""
     log_normal_c_std: float
@@ -234,14 +236,14 @@ class CollectOptions(TypedDict, total=False):
     keep_samples: bool
     """store every timed window, not only statistics"""
     time_limit: float
-    """time limit of one measurement; its worker is killed after it (default: 20)"""
+    """stop a measurement after this many seconds and kill its worker process (default: 20)"""
     censor_factor: float
     """stop a config early when it is slower than X times the best so far; 0 never does (default:
     2)"""
     warmup: int
     """make at least N runs before the first timed one, and run for at least 0.5 ms (default: 0)"""
     repeat: int
-    """time N windows of every config that is not stopped early; 0 takes 5 to 15 within 0.3 s
+    """time N windows of every config unless it is stopped early; 0 takes 5 to 15 within 0.3 s
     (default: 0)"""
     max_load: float
     """fail when other work keeps more than CORES cores busy"""
@@ -257,7 +259,7 @@ class RunOptions(TypedDict, total=False):
     family_data: str | os.PathLike[str]
     """data set that the recorded family replays"""
     family_option: Sequence[str]
-    """option of the family; may be repeated"""
+    """set an option of the family; may be repeated"""
     threads: int
     """number of threads that a kernel may use; 0: all that the family has (default: 0)"""
     build_jobs: int
@@ -269,14 +271,14 @@ class RunOptions(TypedDict, total=False):
     keep_samples: bool
     """store every timed window, not only statistics"""
     time_limit: float
-    """time limit of one measurement; its worker is killed after it (default: 20)"""
+    """stop a measurement after this many seconds and kill its worker process (default: 20)"""
     censor_factor: float
     """stop a config early when it is slower than X times the best so far; 0 never does (default:
     2)"""
     warmup: int
     """make at least N runs before the first timed one, and run for at least 0.5 ms (default: 0)"""
     repeat: int
-    """time N windows of every config that is not stopped early; 0 takes 5 to 15 within 0.3 s
+    """time N windows of every config unless it is stopped early; 0 takes 5 to 15 within 0.3 s
     (default: 0)"""
     max_load: float
     """fail when other work keeps more than CORES cores busy"""
@@ -289,7 +291,8 @@ class TuneOptions(RunOptions, total=False):
     """objective: "minimise time_ns subject to pack_ns <= 2 ms", or "pareto time_ns pack_ns"
     (default: minimise time_ns)"""
     budget: str
-    """time (s, m, h) or number of measurements per problem (default: 60s)"""
+    """search each problem for this long (s, m, h) or by this many measurements; the final
+    comparison comes on top (default: 60s)"""
     strategy: Literal[
         "exhaustive", "random", "stratified", "model", "local", "de", "evolution", "annealing",
         "greedy", "beam-bfs", "beam-dfs", "mcts", "guided", "policy"]

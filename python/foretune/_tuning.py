@@ -82,7 +82,7 @@ def tune(problem: Problem, *, seed: int = 42,
         progress: called after every measurement with ``measured``, ``elapsed_s``, ``best_ns`` and
             ``best_config``.
         options: options of ``foretune tune``, with underscores for dashes (``TuneOptions``,
-            ``docs/python-options.md``): ``budget="60s"``, ``strategy``, ``objective``, ``model``,
+            ``docs/reference/python-options.md``): ``budget="60s"``, ``strategy``, ``objective``, ``model``,
             ``output``, ``family``, ``threads``, ...
 
     Raises:
@@ -115,7 +115,7 @@ def measure(problem: Problem, configs: Sequence[str] = (), *, seed: int = 42,
             enough.
         seed: seeds the inputs.
         options: options of ``foretune measure``, with underscores for dashes
-            (``docs/python-options.md``): ``model``, ``metrics``, ``rounds``, ``family``, ...
+            (``docs/reference/python-options.md``): ``model``, ``metrics``, ``rounds``, ``family``, ...
 
     Raises:
         InvalidArgumentError: a config is not legal for the problem, or there is none.

@@ -1,7 +1,7 @@
 """Loop nests: computations, schedules as text, machine code for NumPy arrays, an environment.
 
 A schedule defines the order of a computation's loops and how each is transformed
-(docs/loop-nests.md lists the actions); the empty text is the unscheduled nest::
+(docs/guides/loop-nests.md lists the actions); the empty text is the unscheduled nest::
 
     from foretune import loops
 

@@ -17,6 +17,7 @@ from __future__ import annotations
 
 import dataclasses
 import os
+import re
 import threading
 import time
 from collections.abc import Mapping, Sequence
@@ -29,7 +30,7 @@ from . import _foretune
 from ._errors import InvalidArgumentError
 from .loops import whole_number
 
-__all__ = ["Controller", "Layer", "Network", "Plan", "Step"]
+__all__ = ["Controller", "Layer", "Network", "Plan", "Step", "parse_layers"]
 
 Array = npt.NDArray[np.float32]
 Ranges = Mapping[str, tuple[float, float]]
@@ -55,6 +56,43 @@ class Layer:
     skip_taps: tuple[int, int] = (0, 0)
     zero_weights: tuple[int, int] = (0, 0)
     before_activation: bool = False
+
+    @classmethod
+    def parse(cls, knob: str) -> Layer:
+        """Returns the layer of a knob's name, as ``foretune approx`` prints it: ``"i8+rows2.0"``.
+
+        Raises:
+            InvalidArgumentError: a part of the name is no part of a knob.
+        """
+        dtype, *parts = knob.split("+")
+        skips: dict[str, Any] = {}
+        for part in parts:
+            found = re.fullmatch(r"(rows|columns|taps|weights)([2-7])\.([0-6])", part)
+            if found is None and part != "before":
+                raise InvalidArgumentError(f"a knob has parts like rows2.0, not {part!r}")
+            if found is not None:
+                skips[_SKIPS[found[1]]] = (int(found[2]), int(found[3]))
+        return cls(dtype, **skips, before_activation="before" in parts)
+
+
+_SKIPS = {"rows": "skip_rows", "columns": "skip_columns", "taps": "skip_taps",
+          "weights": "zero_weights"}
+
+
+def parse_layers(text: str) -> dict[str, Layer]:
+    """Returns how layers compute by their names, from a choice as ``foretune approx`` prints it and
+    writes it as ``layers``: ``"conv1=i8 conv2=i8+rows2.0"``, or ``"exact"`` for none.
+
+    Raises:
+        InvalidArgumentError: a part of the text is not a layer and its knob.
+    """
+    layers = {}
+    for part in [] if text == "exact" else text.split():
+        name, equals, knob = part.rpartition("=")
+        if not equals:
+            raise InvalidArgumentError(f"a choice has parts like conv1=i8, not {part!r}")
+        layers[name] = Layer.parse(knob)
+    return layers
 
 
 @dataclasses.dataclass(frozen=True)

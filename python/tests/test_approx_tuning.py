@@ -427,6 +427,9 @@ def test_plots_need_matplotlib_only_when_drawn(tuned, monkeypatch):
     else:
         figure = tuned.plot_configs(show_qos_loss=True, connect_best_points=True)
         assert len(figure.axes) == 3
+        for axes in figure.axes:
+            assert axes.get_title(loc="left") and axes.get_xlabel() and axes.get_ylabel()
+        assert figure.get_supxlabel().startswith(f"Foretune {foretune.__version__}; ")
     monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
     with pytest.raises(foretune.UnsupportedError, match="matplotlib"):
         tuned.plot_configs()
@@ -482,7 +485,7 @@ def test_a_program_is_judged_by_what_it_prints():
 @pytest.mark.parametrize(("script", "printed"), [("compressor", "times smaller, 1.0 times as fast"),
                                                  ("filter", "SSIM 1.000, 1.0 times as fast")])
 def test_the_examples_of_programs_run(script, printed):
-    path = ROOT / "examples" / "python" / f"approx_{script}.py"
+    path = ROOT / "examples" / "approximate_program" / f"{script}.py"
     done = subprocess.run([sys.executable, str(path)], text=True, capture_output=True, check=False)
     assert done.returncode == 0, done.stderr
     assert printed in done.stdout

@@ -1,75 +1,23 @@
-"""Runs the examples of the documentation."""
+"""Runs the examples of the documentation beside the pages of test_pages.py."""
 
 import re
 import subprocess
 import sys
 
+import pytest
+
 import foretune
 from conftest import ROOT
-from network_samples import needs_onnx
-from loop_samples import needs_vectors
 
 
-def test_the_page_runs_from_top_to_bottom(tmp_path, monkeypatch):
-    page = (ROOT / "docs" / "python.md").read_text()
-    blocks = re.findall(r"```python\n(.*?)```", page, flags=re.DOTALL)
-    assert len(blocks) >= 6
-    monkeypatch.chdir(tmp_path)
-    names = {}
-    for block in blocks:
-        exec(compile(block, "docs/python.md", "exec"), names)  # noqa: S102
-    assert names["choice"].config
-
-
-def test_the_pages_of_features_run(tmp_path, monkeypatch, training):
+def test_the_page_of_features_runs(tmp_path, monkeypatch, training):
     monkeypatch.chdir(tmp_path)
     training.save("train.ftd")
-    for name in ("features", "extending/feature"):
-        page = (ROOT / "docs" / f"{name}.md").read_text()
-        blocks = re.findall(r"```python\n(.*?)```", page, flags=re.DOTALL)
-        names = {}
-        for block in blocks:
-            exec(compile(block, name, "exec"), names)  # noqa: S102
-        assert names["values" if name == "features" else "model"] is not None
-
-
-def test_the_page_of_convolutions_runs(tmp_path, monkeypatch):
-    page = (ROOT / "docs" / "convolutions.md").read_text()
-    block, of_torch = re.findall(r"```python\n(.*?)```", page, flags=re.DOTALL)
-    assert "import torch" in of_torch  # test_torch_convolution.py runs it
-    monkeypatch.chdir(tmp_path)
-    exec(compile(block, "docs/convolutions.md", "exec"), {})  # noqa: S102
-    assert len(foretune.Dataset.open("layers.ftd")) > 1
-
-
-def test_the_page_of_sparse_products_runs(tmp_path, monkeypatch):
-    page = (ROOT / "docs" / "sparse.md").read_text()
-    (block,) = re.findall(r"```python\n(.*?)```", page, flags=re.DOTALL)
-    monkeypatch.chdir(tmp_path)
-    exec(compile(block, "docs/sparse.md", "exec"), {})  # noqa: S102
-    assert len(foretune.Dataset.open("choices.ftd")) > 1
-
-
-@needs_onnx
-def test_the_page_of_networks_runs(monkeypatch, capsys):
-    page = (ROOT / "docs" / "networks.md").read_text()
-    blocks = re.findall(r"```python\n(.*?)```", page, flags=re.DOTALL)
-    assert len(blocks) == 2
-    monkeypatch.chdir(ROOT)
-    for block in blocks:
-        exec(compile(block, "docs/networks.md", "exec"), {})  # noqa: S102
-    assert "means of neighbours" in capsys.readouterr().out
-
-
-@needs_vectors
-def test_the_page_of_loop_nests_runs():
-    page = (ROOT / "docs" / "loop-nests.md").read_text()
-    blocks = re.findall(r"```python\n(.*?)```", page, flags=re.DOTALL)
-    assert len(blocks) == 3
+    page = (ROOT / "docs" / "reference" / "features.md").read_text()
     names = {}
-    for block in blocks:
-        exec(compile(block, "docs/loop-nests.md", "exec"), names)  # noqa: S102
-    assert names["env"].best.gflops > 0 and names["envs"].evaluations > 0
+    for block in re.findall(r"```python\n(.*?)```", page, flags=re.DOTALL):
+        exec(compile(block, "docs/reference/features.md", "exec"), names)  # noqa: S102
+    assert names["values"] is not None
 
 
 def test_the_readme_runs(tmp_path, monkeypatch):
@@ -95,8 +43,36 @@ def test_the_quickstart_runs(tmp_path):
     assert "the family's default config" in evaluation.report()
 
 
-def test_the_keywords_are_the_options():
-    script = ROOT / "scripts" / "python_options.py"
+@pytest.mark.parametrize("name", ["python_options", "feature_reference"])
+def test_the_generated_pages_are_up_to_date(name):
+    script = ROOT / "scripts" / f"{name}.py"
     done = subprocess.run([sys.executable, str(script), "--check"], text=True, capture_output=True,
                           check=False)
     assert done.returncode == 0, done.stdout + done.stderr
+
+
+def test_every_measured_table_has_a_source():
+    """Each section with a table names a program that exists, the hardware, the date and the kind of data."""
+    pages = [ROOT / "docs" / "benchmarks.md", *sorted((ROOT / "docs" / "benchmarks").glob("*.md"))]
+    assert len(pages) > 10
+    sources = 0
+    for page in pages:
+        source = None
+        for line in page.read_text().splitlines():
+            if line.startswith("# ") or line.startswith("## "):
+                source = None
+            if line.startswith("> **Source**"):
+                source = line
+                sources += 1
+                programs, hardware, date, data = (part.strip() for part in
+                                                  line.removeprefix("> **Source**").split("·"))
+                for program in re.findall(r"`([^`]+)`", programs):
+                    path = ROOT / program
+                    assert (program.startswith(("foretune ", "make ")) or path.exists()
+                            or path.with_suffix(".cc").exists()), f"{page.name}: no program {program}"
+                assert re.search(r"Intel|AMD|NVIDIA", hardware) or "recorded" in hardware, line
+                assert re.search(r"\d+ \w+ 20\d\d", date), line
+                assert re.match(r"development|untouched|\w.* left out|nested", data), line
+            elif re.match(r"\|[-|]+\|$", line) and page.name != "benchmarks.md":
+                assert source, f"{page.name}: a table without a source"
+    assert sources >= 25

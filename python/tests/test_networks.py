@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 from foretune import InvalidArgumentError, NotFoundError
-from foretune.networks import Controller, Layer, Network
+from foretune.networks import Controller, Layer, Network, parse_layers
 from network_samples import NETWORKS, needs_onnx
 
 pytestmark = needs_onnx
@@ -42,6 +42,16 @@ def test_layers_that_compute_less_stay_close(network):
     skipped = network.plan(images=32, layers={first: Layer(skip_rows=(2, 1))})
     assert np.abs(skipped(given) - exact).max() > 1e-3 * size
     assert any(step.description == "means of neighbours" for step in skipped.profile(given))
+
+
+def test_a_choice_of_the_command_line_becomes_layers():
+    assert parse_layers("exact") == {}
+    assert parse_layers("a=i8 b.1=f32+rows2.1+before c=f16+taps3.0+weights4.2+columns2.0") == {
+        "a": Layer("i8"), "b.1": Layer(skip_rows=(2, 1), before_activation=True),
+        "c": Layer("f16", skip_columns=(2, 0), skip_taps=(3, 0), zero_weights=(4, 2))}
+    for text, part in (("conv1", "'conv1'"), ("a=i8+lines2.0", "'lines2.0'"), ("a=i8+rows8.0", "'rows8.0'")):
+        with pytest.raises(InvalidArgumentError, match=part):
+            parse_layers(text)
 
 
 def test_files_keep_networks(network, tmp_path):

@@ -1,11 +1,9 @@
 """foretune.register_model and exported_layers with PyTorch itself."""
 
-import re
-
 import foretune
 import numpy as np
 import pytest
-from conftest import ROOT, forward
+from conftest import forward
 
 torch = pytest.importorskip("torch")
 
@@ -199,14 +197,3 @@ def test_a_function_that_asks_torch_is_an_experiment(training, validation):
     model = foretune.train(training, model_type="test-tanh", folds=2)
     assert model.info["kind"] == "function"
     assert foretune.evaluate(model, validation, training).mean_efficiency > 0.3
-
-
-def test_the_page_about_kinds_of_models_runs(tmp_path, monkeypatch, training):
-    page = (ROOT / "docs" / "extending" / "model.md").read_text()
-    (block,) = re.findall(r"```python\n(.*?)```", page, flags=re.DOTALL)
-    training.save(tmp_path / "train.ftd")
-    monkeypatch.chdir(tmp_path)
-    names = {}
-    exec(compile(block, "docs/extending/model.md", "exec"), names)  # noqa: S102
-    assert names["model"].metrics["mean_efficiency"] > 0.5
-    assert foretune.select("mine.ftm", training.problems[0]).config

@@ -2,8 +2,6 @@
 
 import copy
 import io
-import pathlib
-import re
 
 import foretune
 import foretune.torch
@@ -193,9 +191,3 @@ def test_subclasses_stay_as_they_are():
     assert type(model[0]) is Own
     close(model[1](torch.ones(1, 1, 4)), functional.conv1d(
         torch.ones(1, 1, 4).double(), model[1].weight.double(), model[1].bias.double()).detach())
-
-
-def test_the_page_of_convolutions_runs():
-    page = (pathlib.Path(__file__).parents[2] / "docs" / "convolutions.md").read_text()
-    block = re.findall(r"```python\n(.*?)```", page, flags=re.DOTALL)[-1]
-    exec(compile(block, "docs/convolutions.md", "exec"), {})  # noqa: S102

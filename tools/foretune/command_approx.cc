@@ -6,8 +6,10 @@
 
 #include "foretune/base/file.h"
 #include "foretune/base/text.h"
+#include "foretune/report/approx_report.h"
 #include "foretune/workflow/approximation.h"
 #include "tools/foretune/commands.h"
+#include "tools/foretune/reporting.h"
 #include "tools/foretune/terminal.h"
 
 namespace foretune::cli {
@@ -71,11 +73,12 @@ Result<int> run_approx(const ApproximationArguments& arguments, const Invocation
     FORETUNE_TRY_STATUS(
         write_text_file_atomically(arguments.json, approximation_json(result, invocation)));
   }
+  const ApproxReport report = approximation_report(result, arguments, invocation);
   if (!arguments.report.empty()) {
-    FORETUNE_TRY_STATUS(write_text_file_atomically(
-        arguments.report, approximation_html(result, arguments, invocation)));
+    FORETUNE_TRY_STATUS(write_text_file_atomically(arguments.report, approx_html(report)));
     print(concat("report: ", arguments.report, "\n"));
   }
+  FORETUNE_TRY_STATUS(write_figures(arguments.figures, approx_figures(report)));
   return kExitOk;
 }
 

@@ -20,6 +20,7 @@
 #include "foretune/workflow/measure_arguments.h"
 #include "foretune/workflow/output.h"
 #include "tools/foretune/commands.h"
+#include "tools/foretune/reference.h"
 #include "tools/foretune/terminal.h"
 
 namespace foretune::cli {
@@ -197,8 +198,25 @@ struct NoArguments {
   void visit(OptionList& /*list*/) {}
 };
 
-Result<int> reference(const NoArguments& /*arguments*/, const Invocation& /*invocation*/) {
-  print(markdown_reference());
+struct ReferenceArguments {
+  std::string output;
+  std::string man;
+  void visit(OptionList& list) {
+    list.add("output", output, "DIR", "write the pages of the documentation into this folder");
+    list.add("man", man, "DIR", "write the pages of man into this folder");
+  }
+};
+
+Result<int> reference(const ReferenceArguments& arguments, const Invocation& /*invocation*/) {
+  if (arguments.output.empty() && arguments.man.empty()) {
+    return fail(ErrorCode::kInvalidArgument, "reference needs --output DIR or --man DIR");
+  }
+  if (!arguments.output.empty()) {
+    FORETUNE_TRY_STATUS(write_pages(markdown_reference(), arguments.output));
+  }
+  if (!arguments.man.empty()) {
+    FORETUNE_TRY_STATUS(write_pages(manual_pages(), arguments.man));
+  }
   return kExitOk;
 }
 
@@ -215,7 +233,7 @@ std::function<int(const Invocation&)> prepare_completion(OptionList& list) {
   return prepare_with<CompletionArguments, completion>(list);
 }
 std::function<int(const Invocation&)> prepare_reference(OptionList& list) {
-  return prepare_with<NoArguments, reference>(list);
+  return prepare_with<ReferenceArguments, reference>(list);
 }
 std::function<int(const Invocation&)> prepare_worker(OptionList& list) {
   return prepare_with<NoArguments, worker>(list);

@@ -34,6 +34,7 @@ Result<int> search_environment(const EnvSearchArguments& arguments, const Invoca
   FORETUNE_TRY(const PreparedEnvSearch ready, prepare_env_search(arguments));
   FORETUNE_TRY(ContestLog log,
                ContestLog::create({.folder = arguments.output,
+                                   .source = ready.source,
                                    .has_graphs = arguments.debug,
                                    .max_steps = static_cast<std::size_t>(arguments.steps),
                                    .manifest = manifest_of(arguments, invocation, ready)},

@@ -28,7 +28,7 @@ Result<int> run_evaluate(const EvaluateArguments& arguments, const Invocation& i
     FORETUNE_TRY_STATUS(
         show_report(arguments.report, *judged.of_model,
                     report_json(*judged.of_model, "evaluate", command, judged.machine),
-                    concat(judged.family, " on ", judged.machine.device)));
+                    concat(judged.family, " on ", judged.machine.device), judged.source));
     return kExitOk;
   }
   if (judged.fronts) {
@@ -49,7 +49,8 @@ Result<int> run_evaluate(const EvaluateArguments& arguments, const Invocation& i
                   cross_report_json(judged.picks, "evaluate", command, judged.machine),
                   concat(judged.family, " on ", judged.machine.device,
                          arguments.leave_out.empty() ? std::string(", nested folds")
-                                                     : concat(", without ", arguments.leave_out))));
+                                                     : concat(", without ", arguments.leave_out)),
+                  judged.source));
   return kExitOk;
 }
 

@@ -95,8 +95,8 @@ void GlobalOptions::visit(OptionList& list) {
   list.add_switch("quiet", quiet, "print results and problems only");
   list.add_switch("no-color", no_color, "print without colours (also when NO_COLOR is set)");
   list.add("plugin", plugins, "FILE",
-           "load a plug-in with problem types, families, feature tables or strategies; may be "
-           "repeated")
+           "load a plug-in: a shared library with families, problem types, feature tables or "
+           "strategies, or a TOML file that describes a program with knobs; may be repeated")
       .repeat();
 }
 

@@ -73,8 +73,6 @@ Result<ParsedCommand> parse_command_line(const std::vector<std::string>& argumen
 std::string help_text(const Subcommand* subcommand, bool color);
 // Returns the completion script for "bash", "zsh" or "fish".
 Result<std::string> completion_script(std::string_view shell);
-// Returns the Markdown reference of all subcommands, from the same list.
-std::string markdown_reference();
 
 // Exit codes, also printed by --help.
 inline constexpr int kExitOk = 0;

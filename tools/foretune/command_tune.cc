@@ -17,6 +17,7 @@
 #include "foretune/workflow/tuning.h"
 #include "tools/foretune/commands.h"
 #include "tools/foretune/contest_log.h"
+#include "tools/foretune/reporting.h"
 #include "tools/foretune/shared_run.h"
 #include "tools/foretune/terminal.h"
 
@@ -56,6 +57,7 @@ Result<int> compare_strategies(const TuneArguments& arguments, const PreparedTun
                                const Invocation& invocation) {
   FORETUNE_TRY(ContestLog log,
                ContestLog::create({.folder = arguments.folder,
+                                   .source = ready.source,
                                    .has_graphs = arguments.graphs,
                                    .manifest = {{"command", json_quoted(invocation.command_line)},
                                                 {"family", json_quoted(arguments.family.family)},
@@ -149,7 +151,11 @@ Result<int> tune(const TuneArguments& arguments, const Invocation& invocation) {
   };
   FORETUNE_TRY(const Tuning tuning, run_tuning(ready, invocation, hooks));
   line.clear();
-  TuneReport report{.problems = {}, .refused = {}, .schema = info.config_schema, .facts = {}};
+  TuneReport report{.problems = {},
+                    .refused = {},
+                    .schema = info.config_schema,
+                    .facts = {},
+                    .source = ready.source};
   for (const auto& [problem, result] : tuning.tuned) {
     report.problems.push_back({problem, result});
   }
@@ -165,6 +171,7 @@ Result<int> tune(const TuneArguments& arguments, const Invocation& invocation) {
         arguments.report, tune_html(report, concat("Tuning ", info.name))));
     print(concat("report: ", arguments.report, "\n"));
   }
+  FORETUNE_TRY_STATUS(write_figures(arguments.figures, tune_figures(report)));
   return stop_flag().load() ? kExitInterrupted : kExitOk;
 }
 

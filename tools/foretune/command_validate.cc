@@ -33,7 +33,7 @@ Result<int> validate(const ValidateArguments& arguments, const Invocation& invoc
   FORETUNE_TRY_STATUS(
       show_report(arguments.report, validation.evaluation,
                   report_json(validation.evaluation, "validate-model", command, validation.machine),
-                  concat(validation.family, " on ", validation.machine.device)));
+                  concat(validation.family, " on ", validation.machine.device), validation.source));
   if (arguments.pass_mark) {
     print(concat("the mean efficiency ", validation.passes ? "reaches" : "is below",
                  " the pass mark of ", *arguments.pass_mark, " %\n"));

@@ -9,7 +9,9 @@ std::span<const Subcommand> subcommands() {
   static constexpr std::array kSubcommands{
       Subcommand{
           "collect", "measure configs of many problems into a training data set",
-          "Measures kernels on sampled problems and appends every result to a journal at once. "
+          "Measures kernels on sampled problems and writes each result to a journal as soon as it "
+          "is "
+          "there. "
           "Kill it at any moment, run the same command again, and it continues where it stopped.",
           "foretune collect --output data/train.ftd --log-normal --max-flops 1e9 --budget 5m",
           false, &prepare_collect, true},
@@ -27,7 +29,8 @@ std::span<const Subcommand> subcommands() {
       Subcommand{"validate-model", "judge a model's picks on problems that it never saw",
                  "Compares the model's picks with the best measured config of every problem, and "
                  "shows the baselines beside them. Where the family runs here, it measures the "
-                 "picks that the data set lacks, interleaved with the best.",
+                 "picks that the data set lacks, interleaved with the best, and appends them to "
+                 "the data set.",
                  "foretune validate-model --model gemm.ftm --dataset v.ftd --html report.html",
                  false, &prepare_validate_model},
       Subcommand{"evaluate", "cross-validate a way of training on one data set",
@@ -46,9 +49,10 @@ std::span<const Subcommand> subcommands() {
       Subcommand{"tune", "find the best config of a problem by measuring",
                  "Lets a strategy propose configs of one problem, or of each in a list, and "
                  "measures them within the budget. Then times the best against each other and "
-                 "against the family's default.",
+                 "against the family's default. A program of your own becomes a family by "
+                 "--plugin FILE.toml.",
                  "foretune tune --m 128 --n 1536 --k 7168 --budget 60s", false, &prepare_tune},
-      Subcommand{"approx", "find networks as fast as a loss of quality allows",
+      Subcommand{"approx", "find the fastest networks within an allowed loss of quality",
                  "Times and judges every way in which each layer may compute less, learns how "
                  "quality and time add up, and measures the networks that this recommends for each "
                  "budget. The tuning images choose; the test images only report.",
@@ -76,11 +80,14 @@ std::span<const Subcommand> subcommands() {
       Subcommand{"inspect", "show the contents of a data set, model or network", "",
                  "foretune inspect gemm.ftm", false, &prepare_inspect},
       Subcommand{
-          "convert", "convert between formats of data sets, or a network into ours",
+          "convert", "convert a data set to another format, or a network into ours",
           "Reads .ftd, CSV (.gz too), JSON, MessagePack, torch-diode's files and the "
           "benchmark results of CK Tile (JSON, logs, CSV), and writes any of them but CK's "
           "JSON and logs. Every dropped row is counted and explained. An output that ends in "
-          ".ftn gets the network of an ONNX file, or of a task (.ftt).",
+          ".ftn gets the network of an ONNX file, or of a task (.ftt). A CSV file has a column "
+          "for each field of its problems (m, n and k; for a kernel of your own variant, a whole "
+          "number, and size_1 to size_8), one of time_ns, time_us and time_ms, and a column for "
+          "each parameter of the configs.",
           "foretune convert times.csv.gz --output times.ftd --family recorded", false,
           &prepare_convert},
       Subcommand{"export", "write a model as a C++17 header without dependencies",
@@ -130,8 +137,8 @@ std::span<const Subcommand> subcommands() {
       Subcommand{"completion", "print a shell completion script", "",
                  "foretune completion bash > ~/.local/share/bash-completion/completions/foretune",
                  false, &prepare_completion},
-      Subcommand{"reference", "print this command line as Markdown", "", "", true,
-                 &prepare_reference},
+      Subcommand{"reference", "write this command line as pages of the documentation or of man", "",
+                 "foretune reference --man man1", true, &prepare_reference},
       Subcommand{"worker", "measures for another process over its pipes", "", "", true,
                  &prepare_worker},
       Subcommand{"cluster-task", "measures shards of a run until none is left",

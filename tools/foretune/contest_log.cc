@@ -44,7 +44,9 @@ void print_problem(const ContestResult& result, const ContestResults& results) {
       result.entries.begin(), result.entries.end(),
       [](const ContestEntry& a, const ContestEntry& b) { return a.speed < b.speed; });
   std::string line =
-      concat(padded(result.name, 22), padded(concat("from ", fixed(result.start_speed, 1)), 12),
+      concat(padded(result.name, 22),
+             result.start_speed > 0 ? padded(concat("from ", fixed(result.start_speed, 1)), 12)
+                                    : std::string(),
              padded(concat("to ", fixed(best->speed, 1), " ", results.unit), 20));
   if (results.peak > 0) {
     line += padded(concat(fixed(100 * best->speed / results.peak, 1), " %"), 9);
@@ -87,9 +89,9 @@ Status ContestLog::write_files(const ContestResults& results, const Space& space
       write(std::filesystem::path("problems") / concat(file_name(last.name), ".csv"),
             contest_steps_csv(last, space)));
   FORETUNE_TRY_STATUS(write("results.csv", contest_csv(results)));
-  FORETUNE_TRY_STATUS(write("bars.svg", bars_svg(results)));
-  FORETUNE_TRY_STATUS(write("violin.svg", violin_svg(results)));
-  FORETUNE_TRY_STATUS(write("gain.svg", gain_svg(results)));
+  FORETUNE_TRY_STATUS(write("bars.svg", bars_svg(results, settings_.source)));
+  FORETUNE_TRY_STATUS(write("violin.svg", violin_svg(results, settings_.source)));
+  FORETUNE_TRY_STATUS(write("gain.svg", gain_svg(results, settings_.source)));
   FORETUNE_TRY_STATUS(write_graphs(results, space));
   FORETUNE_TRY_STATUS(write_events(results));
   return write_manifest(results);
@@ -106,6 +108,7 @@ Status ContestLog::write_graphs(const ContestResults& results, const Space& spac
         std::filesystem::path("graphs") / concat(file_name(last.name), "-", entry.name, ".dot"),
         search_graph_dot(space, entry.trace,
                          {.title = last.problem,
+                          .source = settings_.source,
                           .unit = results.unit,
                           .peak = results.peak,
                           .max_steps = settings_.max_steps})));
@@ -174,8 +177,12 @@ Status ContestLog::finish(const ContestResults& results) {
     return {};
   }
   const bool has_peak = results.peak > 0;
+  // A replayed problem may lack the config that searches start from.
+  const bool has_start = std::ranges::all_of(
+      results.problems, [](const ContestResult& problem) { return problem.start_speed > 0; });
   print(concat("\n", padded("", 12), has_peak ? padded("share of peak", 14) : "",
-               padded("over the start", 17), padded("measured", 11), padded("seconds", 9), "\n"));
+               has_start ? padded("over the start", 17) : "", padded("measured", 11),
+               padded("seconds", 9), "\n"));
   for (std::size_t i = 0; i < results.problems.front().entries.size(); ++i) {
     std::vector<double> share;
     std::vector<double> speedup;
@@ -190,7 +197,7 @@ Status ContestLog::finish(const ContestResults& results) {
     }
     print(concat(padded(results.problems.front().entries[i].name, 12),
                  has_peak ? padded(fixed(geometric_mean(share), 3), 14) : "",
-                 padded(concat(fixed(geometric_mean(speedup), 2), "x"), 17),
+                 has_start ? padded(concat(fixed(geometric_mean(speedup), 2), "x"), 17) : "",
                  padded(fixed(quantile(measured, 0.5), 0), 11),
                  padded(fixed(quantile(seconds, 0.5), 2), 9), "\n"));
   }

@@ -26,6 +26,7 @@ class ContestLog {
  public:
   struct Settings {
     std::string folder;  // new or empty folder; without one nothing is written
+    std::string source;  // one line below figures: program, device, date
     bool has_graphs = false;
     std::size_t max_steps = 10;  // actions of one change in a graph
     // Facts about the run for the manifest, in order; values are JSON.

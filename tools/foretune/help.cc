@@ -1,22 +1,22 @@
-// Help, completion and reference texts, all from the option lists.
+// Help and completion texts, all from the option lists.
 #include <algorithm>
+#include <array>
 #include <map>
 #include <span>
 
 #include "foretune/base/text.h"
 #include "foretune/version.h"
+#include "foretune/workflow/problem_arguments.h"
 #include "tools/foretune/command_line.h"
+#include "tools/foretune/help_text.h"
 
 namespace foretune::cli {
-namespace {
 
-constexpr std::size_t kWidth = 96;
-
-std::string wrap(std::string_view text, std::size_t indent) {
+std::string wrap(std::string_view text, std::size_t indent, std::size_t width) {
   std::string out;
   std::size_t column = indent;
   for (const std::string_view word : split_words(text)) {
-    if (column != indent && column + 1 + word.size() > kWidth) {
+    if (column != indent && column + 1 + word.size() > width) {
       out += concat("\n", std::string(indent, ' '));
       column = indent;
     }
@@ -44,7 +44,26 @@ std::string invocation_of(const Option& option) {
   return option.positional || option.value_name.empty() ? out : concat(out, " ", option.value_name);
 }
 
-// Returns the help with the condition of the option's effect, unless `heading` states it.
+namespace {
+
+// Returns the phrases that tell a reader something: not that of the heading, not the option itself,
+// and of two that say the same the narrower one ("with --model-type gbdt").
+std::vector<std::string> conditions_of(const Option& option, std::string_view heading) {
+  std::vector<std::string> out;
+  for (const Condition& condition : option.conditions) {
+    const std::string& phrase = condition.phrase;
+    const bool has_narrower = std::any_of(
+        option.conditions.begin(), option.conditions.end(),
+        [&](const Condition& other) { return phrase.starts_with(concat(other.phrase, " or ")); });
+    if (!heading.ends_with(phrase) && phrase != concat("with --", option.name) && !has_narrower) {
+      out.push_back(phrase);
+    }
+  }
+  return out;
+}
+
+}  // namespace
+
 std::string details_of(const Option& option, std::string_view heading) {
   std::string out = option.help;
   if (!option.choices.empty()) {
@@ -59,13 +78,48 @@ std::string details_of(const Option& option, std::string_view heading) {
   } else if (!option.default_text.empty() && option.unused_because.empty()) {
     out += concat(" (default: ", option.default_text, ")");
   }
-  for (const Condition& condition : option.conditions) {
-    if (!heading.ends_with(condition.phrase)) {
-      out += concat(" (only ", condition.phrase, ")");
+  const std::string conditions = join(conditions_of(option, heading), " and ");
+  return conditions.empty() ? out : concat(out, " (only ", conditions, ")");
+}
+
+std::vector<std::string> sections_of(const OptionList& list) {
+  std::vector<std::string> out;
+  for (const Option& option : list.options()) {
+    const std::string title = section_of(option);
+    if (!option.hidden && std::find(out.begin(), out.end(), title) == out.end()) {
+      out.push_back(title);
     }
   }
   return out;
 }
+
+std::string section_of(const Option& option) {
+  return option.section.empty() ? std::string(kNoSection) : option.section;
+}
+
+std::string usage_of(const Subcommand& subcommand, const OptionList& list) {
+  std::string out = concat("foretune ", subcommand.name, " [options]");
+  for (const Option& option : list.options()) {
+    if (option.positional) {
+      out += concat(" ", option.name);
+    }
+  }
+  return out;
+}
+
+std::span<const ExitCode> exit_codes() {
+  static constexpr std::array kExitCodes{
+      ExitCode{"0", "done"},
+      ExitCode{"1", "failed: input/output error or a defect"},
+      ExitCode{"2", "the command line makes no sense"},
+      ExitCode{"3", "a file is missing, damaged, or does not fit (other family, schema, machine)"},
+      ExitCode{"4", "not possible on this machine"},
+      ExitCode{"5", "compare: the new model breaks a rule; validate-model: a pass mark is missed"},
+      ExitCode{"130", "interrupted; everything measured is kept"}};
+  return kExitCodes;
+}
+
+namespace {
 
 struct Style {
   bool color = false;
@@ -74,19 +128,31 @@ struct Style {
   }
 };
 
-void append_options(std::string& out, const OptionList& list, const Style& style) {
-  std::vector<std::string> sections;
-  for (const Option& option : list.options()) {
-    const std::string title = option.section.empty() ? "Options" : option.section;
-    if (!option.hidden && std::find(sections.begin(), sections.end(), title) == sections.end()) {
-      sections.push_back(title);
-    }
+// Types have some seventy fields together, so the help names them and the manual explains them.
+void append_problem_fields(std::string& out, std::size_t column) {
+  out += concat(
+      "  ",
+      wrap("The problem field by field in place of text: --m 128 --n 1536 --k 7168 --dtype bf16. "
+           "Each type has its own, which the manual page and docs/reference/problems.md explain.",
+           2),
+      "\n");
+  for (const auto& [type, flags] : workflow::problem_field_options()) {
+    std::string left = concat("  ", type);
+    left.resize(column, ' ');
+    out += concat(left, wrap(flags, column), "\n");
   }
+}
+
+void append_options(std::string& out, const OptionList& list, const Style& style) {
   constexpr std::size_t kColumn = 30;
-  for (const std::string& title : sections) {
+  for (const std::string& title : sections_of(list)) {
     out += concat("\n", style.bold(concat(title, ":")), "\n");
+    if (title == workflow::kProblemFieldsSection) {
+      append_problem_fields(out, kColumn);
+      continue;
+    }
     for (const Option& option : list.options()) {
-      if (option.hidden || (option.section.empty() ? "Options" : option.section) != title) {
+      if (option.hidden || section_of(option) != title) {
         continue;
       }
       std::string left = concat("  ", invocation_of(option));
@@ -97,14 +163,15 @@ void append_options(std::string& out, const OptionList& list, const Style& style
   }
 }
 
-constexpr std::string_view kExitCodes =
-    "  0    done\n"
-    "  1    failed: input/output error or a defect\n"
-    "  2    the command line makes no sense\n"
-    "  3    a file is missing, damaged, or does not fit (other family, schema, machine)\n"
-    "  4    not possible on this machine\n"
-    "  5    compare: the new model breaks a rule; validate-model: a pass mark is missed\n"
-    "  130  interrupted; everything measured is kept\n";
+std::string exit_codes_text() {
+  std::string out;
+  for (const auto& [code, meaning] : exit_codes()) {
+    std::string left = concat("  ", code);
+    left.resize(7, ' ');
+    out += concat(left, meaning, "\n");
+  }
+  return out;
+}
 
 std::string overview(const Style& style) {
   std::string out =
@@ -125,7 +192,7 @@ std::string overview(const Style& style) {
   append_options(out, list, style);
   out += concat("  --help                      this text, or that of a subcommand\n",
                 "  --version                   the version\n\n", style.bold("Exit codes:"), "\n",
-                kExitCodes);
+                exit_codes_text());
   return out;
 }
 
@@ -138,14 +205,8 @@ std::string help_text(const Subcommand* subcommand, bool color) {
   }
   OptionList list;
   static_cast<void>(subcommand->prepare(list));
-  std::string usage = concat("foretune ", subcommand->name, " [options]");
-  for (const Option& option : list.options()) {
-    if (option.positional) {
-      usage += concat(" ", option.name);
-    }
-  }
   std::string out = concat(style.bold(concat("foretune ", subcommand->name)), " - ",
-                           subcommand->summary, "\n\nUsage: ", usage, "\n");
+                           subcommand->summary, "\n\nUsage: ", usage_of(*subcommand, list), "\n");
   if (!subcommand->description.empty()) {
     out += concat("\n", wrap(subcommand->description, 0), "\n");
   }
@@ -284,37 +345,6 @@ Result<std::string> completion_script(std::string_view shell) {
   }
   return fail(ErrorCode::kInvalidArgument, "no completion for shell '", shell,
               "' (bash, zsh, fish)");
-}
-
-std::string markdown_reference() {
-  std::string out =
-      "# Command line\n\nWritten by `foretune reference`; a test keeps it up to date.\n";
-  for (const Subcommand& subcommand : subcommands()) {
-    if (subcommand.hidden) {
-      continue;
-    }
-    OptionList list;
-    static_cast<void>(subcommand.prepare(list));
-    out += concat("\n## ", subcommand.name, "\n\n", subcommand.summary, ".\n\n",
-                  subcommand.description.empty() ? std::string()
-                                                 : concat(wrap(subcommand.description, 0), "\n\n"),
-                  "| option | meaning |\n| --- | --- |\n");
-    for (const Option& option : list.options()) {
-      if (!option.hidden) {
-        std::string details = details_of(option, "");
-        std::string escaped;
-        for (const char c : details) {
-          escaped += c == '|' ? std::string("\\|") : std::string(1, c);
-        }
-        out += concat("| `", invocation_of(option), "` | ", escaped, " |\n");
-      }
-    }
-    if (!subcommand.example.empty()) {
-      out += concat("\nExample: `", subcommand.example, "`\n");
-    }
-  }
-  out += concat("\n## Exit codes\n\n```\n", kExitCodes, "```\n");
-  return out;
 }
 
 }  // namespace foretune::cli

@@ -1,5 +1,8 @@
 #include "tools/foretune/reporting.h"
 
+#include <filesystem>
+#include <system_error>
+
 #include "foretune/base/file.h"
 #include "foretune/base/text.h"
 #include "foretune/report/evaluation_report.h"
@@ -8,15 +11,36 @@
 namespace foretune::cli {
 
 Status show_report(const ReportArguments& arguments, const Evaluation& evaluation,
-                   const std::string& json_text, const std::string& title) {
+                   const std::string& json_text, const std::string& title,
+                   const std::string& source) {
   print(report_text(evaluation, output_has_color()));
   if (!arguments.json.empty()) {
     FORETUNE_TRY_STATUS(write_text_file_atomically(arguments.json, json_text));
   }
   if (!arguments.html.empty()) {
-    FORETUNE_TRY_STATUS(write_text_file_atomically(arguments.html, report_html(evaluation, title)));
+    FORETUNE_TRY_STATUS(
+        write_text_file_atomically(arguments.html, report_html(evaluation, title, source)));
     print(concat("report: ", arguments.html, "\n"));
   }
+  return arguments.figures.empty()
+             ? Status()
+             : write_figures(arguments.figures, report_figures(evaluation, source));
+}
+
+Status write_figures(const std::string& folder, const std::vector<FigureFile>& figures) {
+  if (folder.empty()) {
+    return {};
+  }
+  std::error_code error;
+  std::filesystem::create_directories(folder, error);
+  if (error) {
+    return fail(ErrorCode::kIo, folder, ": ", error.message());
+  }
+  for (const FigureFile& figure : figures) {
+    const std::filesystem::path path = std::filesystem::path(folder) / (figure.name + ".svg");
+    FORETUNE_TRY_STATUS(write_text_file_atomically(path.string(), figure.svg));
+  }
+  print(concat("figures: ", folder, ", ", figures.size(), " files\n"));
   return {};
 }
 

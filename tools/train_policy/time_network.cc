@@ -252,7 +252,7 @@ Network unknown_times(const FeatureTable& table) {
 }
 
 Result<TimeNetwork> train_time_network(const TimeRows& rows, double seconds, std::uint64_t seed) {
-  if (rows.size() < 2 * kBatch) {
+  if (rows.size() < kBatch) {
     return fail(ErrorCode::kInvalidArgument, rows.size(),
                 " measured schedules are too few to learn their times from");
   }

@@ -1,5 +1,5 @@
 // A family of kernels that are programs: a TOML file names the parameters, how to build and run a
-// config, and where its metrics stand. No C++ is needed (docs/extending/command.md).
+// config, and where its metrics stand. No C++ is needed (docs/guides/extending/command.md).
 //
 //   FORETUNE_TRY(const CommandFamilyParts parts, read_command_family("flags.toml"));
 //   FORETUNE_TRY_STATUS(register_family(parts.entry));

@@ -1,4 +1,4 @@
-// The reader of a family's TOML file. All keys are described in docs/extending/command.md.
+// The reader of a family's TOML file. All keys are described in docs/guides/extending/command.md.
 //
 //   FORETUNE_TRY(const auto spec, parse_command_file(text, "flags.toml", folder));
 //

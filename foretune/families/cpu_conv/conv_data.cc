@@ -14,7 +14,7 @@ namespace {
 
 constexpr double kUnitRoundoff = 0x1p-24;
 // Bounds of Winograd's algorithm over those of the definition, from the errors that
-// docs/convolutions.md lists: the largest one is half of its bound.
+// docs/guides/convolutions.md lists: the largest one is half of its bound.
 constexpr double kGrowthOfTwo = 1;
 constexpr double kGrowthOfFour = 8;
 // A quiet NaN with a payload of its own.

@@ -69,7 +69,7 @@ class ConvData final : public ProblemData {
   // Says that the result is computed by Winograd's algorithm with tiles of `points` x `points`
   // outputs, or with 0 that it is not. Its bounds are those of the tile: the input's norm is that
   // of all points that the tile reads, and they are larger by a factor that measurements justify
-  // (docs/convolutions.md).
+  // (docs/guides/convolutions.md).
   void expect_tiles(int points);
   // Returns the largest error of the last verify() relative to its bound.
   [[nodiscard]] double worst_relative_error() const { return worst_; }

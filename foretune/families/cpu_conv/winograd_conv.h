@@ -1,7 +1,7 @@
 // Winograd's algorithm for forward passes and gradients of inputs, channels last: 3 x 3 filters in
 // two dimensions, stride 1, no dilation, one group. Tiles of 2 x 2 or 4 x 4 output points take 16
 // or 36 products of a channel and a filter where the definition takes 36 or 144; the transforms of
-// tiles and weights round differently (docs/convolutions.md has the errors).
+// tiles and weights round differently (docs/guides/convolutions.md has the errors).
 //
 // A block of tiles is transformed and multiplied position by position with the transformed weights:
 // matrix products of tiles times output channels, summed over input channels. A register block is

@@ -157,7 +157,7 @@ TEST(WinogradConvTest, RandomConvolutionsAreRight) {
     double& of_algorithm = worst[config.algorithm == ConvAlgorithm::kWinograd4 ? 1 : 0];
     of_algorithm = std::max(of_algorithm, outcome.error);
   }
-  // docs/convolutions.md states these errors, for more channels.
+  // docs/guides/convolutions.md states these errors, for more channels.
   EXPECT_LT(worst[0], 1e-6);
   EXPECT_LT(worst[1], 2.4e-5);
   EXPECT_GT(*std::ranges::min_element(worst), 0);

@@ -28,7 +28,7 @@ struct ImportOptions {
 
 // Takes from the data set what the directory does not hold: the candidates (what ran there), what
 // is legal, the family, a portfolio, the range of problems to answer, and how many logarithms of
-// time a prediction is worth (docs/ck.md). Its times teach the trees nothing.
+// time a prediction is worth (docs/guides/from-ck.md). Its times teach the trees nothing.
 // Errors: kNotFound for a target without model, kUnsupported for a target that is no rate or time,
 // kMismatch with what differs: problems, configs, architecture, data type, or a validation set.
 Result<Model> import_model(const ForeignModels& models, const Dataset& dataset,

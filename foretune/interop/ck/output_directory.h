@@ -10,9 +10,9 @@
 //   model_<target>.lgbm, .lgbm.gz       only when wanted: its first readers open the one, later
 //                                       ones either
 //
-// docs/file-formats.md describes the JSON files. Same data, options and seed: same bytes; nothing
-// says when it was written.
-// Thread safety: free functions without state. Cost: that of writing the files.
+// docs/reference/file-formats/foreign-models.md describes the JSON files. Same data, options and
+// seed: same bytes; nothing says when it was written. Thread safety: free functions without state.
+// Cost: that of writing the files.
 #pragma once
 
 #include <filesystem>

@@ -114,7 +114,7 @@ Result<std::vector<std::byte>> export_bytes(const Dataset& dataset, ExchangeForm
 // or of a batch, logs with JSON between other output, CSV of GEMMs or grouped convolutions. Configs
 // are of ck_gemm_schema() or ck_grouped_conv_schema(), parsed from the kernels' names. Times that
 // were rounded away are restored from rates. Failed runs are kept as outcomes. Repeats of a problem
-// and kernel become one row (docs/file-formats.md). Lost and repaired rows are counted.
+// and kernel become one row (docs/reference/file-formats/exchange.md); the rest is counted.
 constexpr bool is_ck_format(ExchangeFormat format) {
   return format == ExchangeFormat::kCkJson || format == ExchangeFormat::kCkLog ||
          format == ExchangeFormat::kCkCsv;

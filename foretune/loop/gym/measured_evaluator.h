@@ -1,5 +1,5 @@
 // The speed of schedules by measuring them as every family is measured: compiled, verified and
-// timed by the protocol of docs/measuring.md, in this process.
+// timed by the protocol of docs/explanation/measuring.md, in this process.
 //
 //   FORETUNE_TRY(const auto measured,
 //                MeasuredEvaluator::create(computation, {.isa = CpuIsa::kAvx2}));

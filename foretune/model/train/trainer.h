@@ -38,7 +38,7 @@ enum class Target : std::uint8_t {
 std::string_view to_string(Target target);
 std::optional<Target> parse_target(std::string_view name);
 
-// The loss that the trees minimise. docs/training.md has the formulas.
+// The loss that the trees minimise. docs/explanation/training.md has the formulas.
 enum class TrainObjective : std::uint8_t {
   kRegression = 0,  // squared error, rows weighted by their distance from the problem's best
   kLambdaRank = 1,  // LightGBM's lambdarank; a problem is a query, its configs are the documents

@@ -1,8 +1,8 @@
 // Reads and writes the files that a payload store keeps in a folder of payloads, as text with a
-// checksum in the last line (docs/file-formats.md): the index, which holds the digest of each file
-// as long as the file does not change, and the descriptor of one payload. Both can be computed
-// again; a damaged file counts as missing. Internal to the module.
-// Thread safety: free functions without state.
+// checksum in the last line (docs/reference/file-formats/payloads.md): the index, which holds the
+// digest of each file as long as the file does not change, and the descriptor of one payload. Both
+// can be computed again; a damaged file counts as missing. Internal to the module. Thread safety:
+// free functions without state.
 #pragma once
 
 #include <cstdint>

@@ -10,6 +10,7 @@ namespace foretune::report_internal {
 
 using formats::Anchor;
 using formats::Axis;
+using formats::Mark;
 using formats::Panel;
 using formats::Range;
 using formats::Svg;

@@ -19,8 +19,8 @@ Page::Page(std::string_view title) {
       "<h1>", html_escaped(title), "</h1>\n");
 }
 
-std::string Page::finish() {
-  add("</main>\n</body>\n</html>\n");
+std::string Page::finish(std::string_view source) {
+  add("<footer class=\"source\">", html_escaped(source), "</footer>\n</main>\n</body>\n</html>\n");
   return std::exchange(text_, {});
 }
 

@@ -18,8 +18,8 @@ class Page {
   void add(const Parts&... parts) {
     text_ += concat(parts...);
   }
-  // Returns the whole page; the object is empty then.
-  std::string finish();
+  // Returns the whole page with its source below; the object is empty then.
+  std::string finish(std::string_view source);
 
  private:
   std::string text_;

@@ -1,20 +1,19 @@
-// The code shared by the plots and graphs of contests: the style sheet, summaries of strategies in
-// one order, numbers as text. Internal to report. Thread safety: free functions without state.
+// The code shared by the plots and graphs of contests: summaries of strategies in one order,
+// numbers as text. Internal to report. Thread safety: free functions without state.
 #pragma once
 
 #include <cstddef>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "foretune/base/statistics.h"
 #include "foretune/report/contest_report.h"
-#include "foretune/report/internal/drawing.h"
+#include "foretune/report/internal/figure.h"
 
 namespace foretune::report_internal {
-
-// Classes of these plots, behind the palette.
-std::string contest_style();
 
 // A strategy on all problems, in their order.
 struct MethodSummary {
@@ -36,6 +35,9 @@ double mean_of_known(std::span<const double> values);
 // Returns the seconds until the fastest config was measured; 0 where no measured config runs.
 double seconds_to_best(const ContestTrace& trace);
 
+// Width of the plots of contests where names and columns fit; a narrow screen shows it whole.
+inline constexpr double kContestWidth = 640;
+
 // "0.61", "67.1", "123"
 std::string short_number(double value);
 // "2.97×"
@@ -45,11 +47,8 @@ std::string duration_text(double seconds);
 // Returns the text, truncated with an ellipsis where it is wider than `width`.
 std::string shortened(std::string_view text, double size, double width);
 
-// Returns the class of a strategy's lines: one of seven colours and three kinds of strokes.
-std::string series_class(std::size_t rank);
-
-// Draws a heading and a lighter line below it.
-void draw_heading(Svg& svg, double x, double y, std::string_view heading,
-                  std::string_view explanation);
+// Returns the 95 % interval of the geometric mean of the values above 0 over the problems; nothing
+// for fewer than four.
+std::optional<BootstrapInterval> interval_of_mean(std::span<const double> values);
 
 }  // namespace foretune::report_internal

@@ -52,11 +52,52 @@ std::string axis_name(const Judge& judge, const MetricInfo& info) {
   return out;
 }
 
-void draw_diamond(Svg& svg, const Place& at, std::string_view style, std::string_view title) {
-  constexpr double kRadius = 6.5;
-  const auto& [x, y] = at;
-  svg.polygon({{x, y - kRadius}, {x + kRadius, y}, {x, y + kRadius}, {x - kRadius, y}}, style,
-              title);
+// Marks of the configs that were compared once more.
+constexpr Mark kChosen = Mark::kSquare;
+constexpr Mark kDefault = Mark::kDiamond;
+
+std::vector<LegendEntry> tune_legend(const TuneResult& result, const TuneAnalysis& analysis) {
+  const Objective& objective = result.judge->objective();
+  std::vector<LegendEntry> out;
+  const auto steps = [](std::string_view style) {
+    return [style](Svg& svg) {
+      svg.polyline({{0, 2}, {11, 2}, {11, 12}, {22, 12}}, style, {});
+      if (style == "step") {
+        svg.mark(Mark::kUp, 11, 11, 3.6, "trial front", {});
+      }
+    };
+  };
+  if (objective.targets.size() > 2) {
+    out.push_back(mark_entry("the front", Mark::kUp, 3.6, "trial front"));
+    out.push_back(drawn_entry("front of two targets alone", steps("step alone")));
+  } else if (objective.is_pareto()) {
+    out.push_back(drawn_entry("the front", steps("step")));
+  }
+  if (chosen_finalist(result, analysis) < result.finalists.size()) {
+    out.push_back(mark_entry(analysis.knee ? "its knee" : "the best", kChosen, 6, "mark c1"));
+  }
+  out.push_back(mark_entry("compared once more", Mark::kCircle, 4.6, "mark c0"));
+  if (result.by_default) {
+    out.push_back(mark_entry("default config", kDefault, 5, "mark c3"));
+  }
+  if (analysis.met > 0) {
+    out.push_back(mark_entry(objective.bounds.empty() ? "measured" : "meets the bounds",
+                             Mark::kCircle, 3.2, "trial met"));
+  }
+  if (analysis.kept > 0) {
+    out.push_back(mark_entry("kept", Mark::kDown, 3.2, "trial kept"));
+  }
+  if (analysis.missed > 0) {
+    out.push_back(mark_entry(objective.bounds.empty() ? "lacks a value" : "misses a bound",
+                             Mark::kCross, 2.6, "trial missed"));
+  }
+  if (!objective.bounds.empty()) {
+    out.push_back(drawn_entry("forbidden by a bound", [](Svg& svg) {
+      svg.rect(4, 0, 16, 14, "forbidden", {});
+      svg.line(4, 0, 4, 14, "limit");
+    }));
+  }
+  return out;
 }
 
 class TunePlot {
@@ -70,11 +111,11 @@ class TunePlot {
         schema_(schema),
         x_(x != nullptr ? metric_axis(*x, kTunePanel.left, kTunePanel.right) : order_axis(y)),
         y_(metric_axis(y, kTunePanel.bottom, kTunePanel.top)),
-        svg_(kPlotWidth, kPlotHeight,
-             x != nullptr ? concat("Measured configs by ", x->name, " and ", y.name)
-                          : concat("Measured configs in the order of ", y.name)) {}
+        name_(x != nullptr ? concat(x->name, "-", y.name) : y.name),
+        title_(x != nullptr ? concat("Measured configs by ", x->name, " and ", y.name)
+                            : concat("Measured configs in the order of ", y.name)) {}
 
-  std::string draw() {
+  Figure draw() {
     draw_limits(x_, true);
     draw_limits(y_, false);
     formats::draw_frame(svg_, kTunePanel, x_.axis, y_.axis, x_.ticks, y_.ticks, x_.name, y_.name);
@@ -83,7 +124,7 @@ class TunePlot {
     draw_front();
     draw_compared();
     draw_tags();
-    return svg_.finish();
+    return plot_figure(name_, title_, {}, std::move(svg_), tune_legend(result_, analysis_));
   }
 
  private:
@@ -209,10 +250,12 @@ class TunePlot {
     struct Group {
       std::string_view style;
       double radius;
+      Mark shape = Mark::kCircle;
       std::vector<std::pair<Place, const TunedConfig*>> marks = {};
     };
     // Those that matter most lie on top.
-    std::array<Group, 3> groups{Group{"missed", 2.6}, Group{"kept", 3.2}, Group{"met", 3.2}};
+    std::array<Group, 3> groups{Group{"missed", 2.6, Mark::kCross}, Group{"kept", 3.2, Mark::kDown},
+                                Group{"met", 3.2}};
     for (const TunedConfig& tuned : result_.measured) {
       if (const std::optional<Place> place = place_of(tuned)) {
         const Judgement& judgement = tuned.judgement;
@@ -229,12 +272,12 @@ class TunePlot {
         if (group.marks.size() > kMaxTitled) {
           places.push_back(place);
         } else {
-          svg_.circle(place.first, place.second, group.radius, concat("trial ", group.style),
-                      title_of(*tuned));
+          svg_.mark(group.shape, place.first, place.second, group.radius,
+                    concat("trial ", group.style), title_of(*tuned));
         }
       }
       if (!places.empty()) {
-        svg_.cloud(places, concat("cloud ", group.style));
+        svg_.cloud(places, concat("cloud ", group.style), group.shape);
       }
     }
   }
@@ -267,7 +310,7 @@ class TunePlot {
     for (const std::size_t index : analysis_.front) {
       const TunedConfig& tuned = result_.measured[index];
       if (const std::optional<Place> place = place_of(tuned)) {
-        svg_.circle(place->first, place->second, 3.6, "trial front", title_of(tuned));
+        svg_.mark(Mark::kUp, place->first, place->second, 3.6, "trial front", title_of(tuned));
       }
     }
   }
@@ -326,8 +369,9 @@ class TunePlot {
           continue;
         }
         occupied_.insert(occupied_.end(), 3, *place);
-        svg_.circle(place->first, place->second, is_chosen ? 6.5 : 4.6,
-                    is_chosen ? "mark c1" : "mark c0", concat(i + 1, ": ", title_of(tuned)));
+        svg_.mark(is_chosen ? kChosen : Mark::kCircle, place->first, place->second,
+                  is_chosen ? 6.5 : 4.6, is_chosen ? "mark c1" : "mark c0",
+                  concat(i + 1, ": ", title_of(tuned)));
         if (is_chosen) {
           tags_.push_back({*place, analysis_.knee ? "knee" : "best"});
         }
@@ -335,8 +379,8 @@ class TunePlot {
       if (!is_chosen && result_.by_default) {
         if (const std::optional<Place> place = place_of(*result_.by_default)) {
           occupied_.insert(occupied_.end(), 3, *place);
-          draw_diamond(svg_, *place, "mark c3",
-                       concat("default config: ", title_of(*result_.by_default)));
+          svg_.mark(kDefault, place->first, place->second, 5, "mark c3",
+                    concat("default config: ", title_of(*result_.by_default)));
           tags_.push_back({*place, "default"});
         }
       }
@@ -449,7 +493,7 @@ class TunePlot {
     }
     const double left = anchor == Anchor::kStart ? x : x - width;
     taken_.push_back({left, y - 11, left + width, y + 3});
-    svg_.text(x, y, anchor, "note tag", note.text);
+    svg_.text(x, y, anchor, "small tag", note.text);
   }
 
   const TuneResult& result_;
@@ -459,33 +503,23 @@ class TunePlot {
   std::vector<double> order_;  // before x_, which fills it
   TuneAxis x_;
   TuneAxis y_;
-  Svg svg_;
+  std::string name_;
+  std::string title_;
+  Svg svg_ = Svg::elements();
   std::vector<Place> occupied_;
   std::vector<Tag> tags_;
   std::vector<LimitNote> limit_notes_;
   std::vector<Box> taken_;
 };
 
-// A small picture beside its meaning.
-template <class Draw>
-std::string legend_entry(std::string_view meaning, const Draw& draw) {
-  Svg svg(20, 14, {});
-  draw(svg);
-  return concat("<span>", svg.finish(), formats::html_escaped(meaning), "</span> ");
-}
-
-std::string legend_dot(std::string_view meaning, std::string_view style, double radius) {
-  return legend_entry(meaning, [&](Svg& svg) { svg.circle(10, 7, radius, style, {}); });
-}
-
 }  // namespace
 
-std::vector<std::string> tune_plots(const TuneResult& result, const TuneAnalysis& analysis,
-                                    const ConfigSchema& schema) {
+std::vector<Figure> tune_plots(const TuneResult& result, const TuneAnalysis& analysis,
+                               const ConfigSchema& schema) {
   const Judge& judge = *result.judge;
   const std::span<const MetricInfo> metrics = judge.metrics();
   const std::size_t targets = judge.objective().targets.size();
-  std::vector<std::string> out;
+  std::vector<Figure> out;
   for (std::size_t y = 1; y < metrics.size(); ++y) {
     for (std::size_t x = 0; x < (y < targets ? y : 1); ++x) {
       if (out.size() < kMaxPairs) {
@@ -497,50 +531,6 @@ std::vector<std::string> tune_plots(const TuneResult& result, const TuneAnalysis
     out.push_back(TunePlot(result, analysis, schema, nullptr, metrics[0]).draw());
   }
   return out;
-}
-
-std::string tune_legend(const TuneResult& result, const TuneAnalysis& analysis) {
-  const Objective& objective = result.judge->objective();
-  std::string out = "<p class=\"legend\">";
-  const auto steps = [](std::string_view style) {
-    return [style](Svg& svg) {
-      svg.polyline({{0, 2}, {10, 2}, {10, 12}, {20, 12}}, style, {});
-      if (style == "step") {
-        svg.circle(10, 12, 3.6, "trial front", {});
-      }
-    };
-  };
-  if (objective.targets.size() > 2) {
-    out += legend_dot("the front", "trial front", 3.6);
-    out += legend_entry("front of two targets alone", steps("step alone"));
-  } else if (objective.is_pareto()) {
-    out += legend_entry("the front", steps("step"));
-  }
-  if (chosen_finalist(result, analysis) < result.finalists.size()) {
-    out += legend_dot(analysis.knee ? "its knee" : "the best", "mark c1", 6);
-  }
-  out += legend_dot("compared once more", "mark c0", 4.6);
-  if (result.by_default) {
-    out +=
-        legend_entry("default config", [](Svg& svg) { draw_diamond(svg, {10, 7}, "mark c3", {}); });
-  }
-  if (analysis.met > 0) {
-    out += legend_dot(objective.bounds.empty() ? "measured" : "meets the bounds", "trial met", 3.2);
-  }
-  if (analysis.kept > 0) {
-    out += legend_dot("kept", "trial kept", 3.2);
-  }
-  if (analysis.missed > 0) {
-    out += legend_dot(objective.bounds.empty() ? "lacks a value" : "misses a bound", "trial missed",
-                      2.6);
-  }
-  if (!objective.bounds.empty()) {
-    out += legend_entry("forbidden by a bound", [](Svg& svg) {
-      svg.rect(4, 0, 16, 14, "forbidden", {});
-      svg.line(4, 0, 4, 14, "limit");
-    });
-  }
-  return out + "</p>\n";
 }
 
 }  // namespace foretune::report_internal

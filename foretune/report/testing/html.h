@@ -75,4 +75,21 @@ inline std::size_t count_of(const std::string& text, std::string_view part) {
   return count;
 }
 
+// Returns what a figure of its own lacks of those parts that every figure has, or "": a title, axes
+// with names, the source of its numbers, both palettes.
+inline std::string figure_defect(const std::string& svg, std::string_view source) {
+  if (const std::string defect = html_defect("<!>" + svg); !defect.empty()) {
+    return defect;
+  }
+  for (const std::string_view part :
+       {std::string_view("<svg xmlns="), std::string_view("class=\"heading\""),
+        std::string_view("class=\"name\""), std::string_view("class=\"source\""),
+        std::string_view("prefers-color-scheme: dark"), source}) {
+    if (svg.find(part) == std::string::npos) {
+      return "lacks " + std::string(part);
+    }
+  }
+  return "";
+}
+
 }  // namespace foretune

@@ -13,7 +13,7 @@ The names are those of PredTuner, so that its users find them::
     plan = network.plan(images=64, layers=layers)
     print(pt.accuracy(plan(tune_set.images[:64]), tune_set.labels[:64]))
 
-A tuner finds out which layers may compute less (``docs/networks.md``)::
+A tuner finds out which layers may compute less (``docs/guides/networks.md``)::
 
     app = pt.TorchApp("vgg16", module, tune_loader, test_loader, pt.get_knobs_from_file(),
                       pt.accuracy)

@@ -1,7 +1,7 @@
 // The bytes of a forest in a model file: distinct splits in a table, trees as the order in which
 // their leaves were split, leaf values without their common exponents. Less than an eighth of
 // LightGBM's text, and exact. Internal to
-// the module; docs/file-formats.md has the layout.
+// the module; docs/reference/file-formats/model.md has the layout.
 // Thread safety: free functions without state.
 #pragma once
 
