@@ -5,7 +5,7 @@
 SHARED_DATA ?=
 JOBS ?= $(shell nproc)
 
-.PHONY: help demo demo-conv test bench nightly format coverage clean
+.PHONY: help demo demo-conv test bench nightly docs reference format coverage clean
 
 help:
 	@echo "make demo      measure this CPU, train a model, see how good its picks are"
@@ -13,9 +13,11 @@ help:
 	@echo "make test      build everything and run the tests   [SHARED_DATA=folder] [JOBS=n]"
 	@echo "make bench     build the benchmarks into build/bench/bench"
 	@echo "make nightly   run what takes too long for every change, into bench/measured/nightly.json"
+	@echo "make docs      the documentation as a site for browsers, offline, into build/site"
+	@echo "make reference the pages of docs/reference that come from the code, from the build of make test"
 	@echo "make coverage  run the tests with coverage, summary in build/coverage/coverage.txt"
 	@echo "make format    format all C++ files"
-	@echo "make clean     remove all builds; keeps build/deps and build/venv"
+	@echo "make clean     remove all builds; keeps build/deps and the Python environments"
 
 demo:
 	@scripts/demo.sh
@@ -48,9 +50,23 @@ nightly:
 	scripts/install_dependencies.sh --ci
 	python3 scripts/nightly.py
 
+docs:
+	scripts/install_dependencies.sh --docs
+	/usr/bin/python3 scripts/header_reference.py --check
+	NO_MKDOCS_2_WARNING=1 build/docs-venv/bin/python -m mkdocs build --quiet --strict
+	@echo "build/site/index.html"
+
+reference:
+	scripts/install_dependencies.sh --docs
+	build/dev/tools/foretune/foretune reference --output docs/reference/command-line
+	PYTHONPATH=build/dev/python build/venv/bin/python scripts/python_options.py
+	PYTHONPATH=build/dev/python build/venv/bin/python scripts/feature_reference.py
+	build/docs-venv/bin/python scripts/python_reference.py
+	/usr/bin/python3 scripts/header_reference.py
+
 format:
 	python3 scripts/sources.py | xargs clang-format-19 -i
 
 clean:
 	rm -rf build/dev build/release build/bench build/asan build/tsan build/tidy \
-	  build/coverage build/demo build/demo-conv build/python-*
+	  build/coverage build/demo build/demo-conv build/python-* build/site
