@@ -14,7 +14,7 @@
  * The best of the model's ranking runs that the library makes a plan of within the workspace. Where
  * the model cannot say (outside of what it was trained on; made for another device or version of
  * the library), the first answer of the library's heuristic A that can run does, as it would
- * without us. What is computed is the library's convolution: y = x * w or one of its gradients,
+ * without us. The functions compute the library's convolution: y = x * w or one of its gradients,
  * with sums in float. The output is overwritten (alpha is 1, beta 0).
  *
  * The plan is made at the first call of a problem and kept for all with the same problem and
@@ -44,7 +44,7 @@ extern "C" {
 typedef struct foretune_cudnn foretune_cudnn;
 typedef struct foretune_cudnn_plan foretune_cudnn_plan;
 
-/* What functions return that are not the library's. */
+/* Codes of our own that functions return beside those of the library. */
 enum {
   FORETUNE_CUDNN_OK = 0,
   FORETUNE_CUDNN_INVALID_ARGUMENT = 1,
@@ -93,7 +93,7 @@ typedef struct foretune_cudnn_options {
   const char* model_path;
   const char* cudnn_library;  /* NULL: as above */
   const char* driver_library; /* NULL: libcuda.so.1 */
-  /* What a pick has to gain over the heuristic's first, as predicted (0.02 is 2 %). */
+  /* Least gain of a pick over the heuristic's first, as predicted (0.02 is 2 %). */
   double margin;
   /* Not 0: ask the model's fast mode first, which knows no margin. */
   int fast;
@@ -128,10 +128,10 @@ FORETUNE_API int foretune_cudnn_convolution(foretune_cudnn* foretune, void* hand
                                             const void* w, const void* y, void* workspace,
                                             size_t workspace_bytes);
 
-/* What runs a problem and why, as one line: "model: engine=62 tile_size=12 ..." or "heuristic: rank
- * 1 of a: engine=5 ...", and after a semicolon the reason why it is not the model's first, if it is
- * not. Makes the plan if there is none yet. Returns the length needed, as snprintf; 0 for a problem
- * that is not run. */
+/* Says what runs a problem and why, in one line: "model: engine=62 tile_size=12 ..." or "heuristic:
+ * rank 1 of a: engine=5 ...", and after a semicolon the reason why it is not the model's first, if
+ * it is not. Makes the plan if there is none yet. Returns the length needed, as snprintf; 0 for a
+ * problem that is not run. */
 FORETUNE_API size_t foretune_cudnn_explain(foretune_cudnn* foretune,
                                            const foretune_cudnn_problem* problem, char* text,
                                            size_t size);

@@ -74,9 +74,10 @@ struct PlanHash {
 };
 
 // A call with all that its DispatchCall points to.
-class AskedCall {
+class AskedConvolution {
  public:
-  AskedCall(const CudnnCall& call, const ConvProblem& conv, std::int32_t device, bool compiles)
+  AskedConvolution(const CudnnCall& call, const ConvProblem& conv, std::int32_t device,
+                   bool compiles)
       : conv_(conv),
         problem_(conv.to_problem()),
         variant_{static_cast<std::uint64_t>(device), call.workspace_bytes,
@@ -90,8 +91,8 @@ class AskedCall {
     asked_.variant = variant_;
     asked_.details = &details_;
   }
-  AskedCall(const AskedCall&) = delete;
-  AskedCall& operator=(const AskedCall&) = delete;
+  AskedConvolution(const AskedConvolution&) = delete;
+  AskedConvolution& operator=(const AskedConvolution&) = delete;
   [[nodiscard]] const DispatchCall& get() const { return asked_; }
 
  private:
@@ -294,7 +295,7 @@ Status CudnnDispatcher::State::add_providers(std::int32_t device,
 
 Result<std::shared_ptr<const CudnnPlan>> CudnnDispatcher::State::choose(const PlanKey& key) {
   FORETUNE_TRY(const ConvProblem conv, problem_of(key.call.sizes));
-  const AskedCall asked(key.call, conv, key.device, compiles);
+  const AskedConvolution asked(key.call, conv, key.device, compiles);
   FORETUNE_TRY(Decision made, dispatcher.decision(asked.get()));
   auto plan = std::make_shared<CudnnPlan>();
   plan->kernel_ = std::move(made.kernel);
@@ -308,7 +309,7 @@ Result<std::shared_ptr<const CudnnPlan>> CudnnDispatcher::State::choose(const Pl
 Result<std::shared_ptr<const CudnnPlan>> CudnnDispatcher::State::choose_another(
     const PlanKey& key) {
   FORETUNE_TRY(const ConvProblem conv, problem_of(key.call.sizes));
-  const AskedCall asked(key.call, conv, key.device, compiles);
+  const AskedConvolution asked(key.call, conv, key.device, compiles);
   FORETUNE_TRY(const Dispatcher::Turn refused, dispatcher.best(asked.get()));
   FORETUNE_TRY(const Dispatcher::Turn other,
                dispatcher.replace(asked.get(), refused,

@@ -13,7 +13,7 @@ namespace {
 
 using cudnn::Convolution;
 
-constexpr std::string_view kVersionPrefix = "cudnn-";
+constexpr std::string_view kCudnnVersion = "cudnn-";
 // The knob of kernels that make textures whenever they run, which no graph can capture.
 constexpr std::int32_t kTextures = 3;
 
@@ -104,7 +104,7 @@ class CudnnMaker final : public KernelMaker {
   bool may_be_kept_ = true;
 };
 
-const CudnnDetails& details_of(const DispatchCall& call) {
+const CudnnDetails& cudnn_details_of(const DispatchCall& call) {
   return *static_cast<const CudnnDetails*>(call.details);
 }
 
@@ -147,11 +147,9 @@ Result<std::shared_ptr<CudnnProvider>> CudnnProvider::create(const cudnn::Api& a
   info.feature_table = "conv-cudnn-plain";
   FORETUNE_TRY(info.fingerprint, cuda::read_device_facts(driver, device));
   const std::string version = library_version(api.get_version());
-  info.fingerprint.isa += concat(" ", kVersionPrefix, version);
-  provider->place_ = {.library = "cuDNN",
-                      .prefix = kVersionPrefix,
-                      .version = version,
-                      .isa = info.fingerprint.isa};
+  info.fingerprint.isa += concat(" ", kCudnnVersion, version);
+  provider->place_ = {
+      .library = "cuDNN", .prefix = kCudnnVersion, .version = version, .isa = info.fingerprint.isa};
   provider->device_ = device;
   provider->operation_ = operation;
   provider->library_ = std::move(library);
@@ -164,7 +162,7 @@ std::optional<std::size_t> CudnnProvider::choose_model(const std::vector<Model>&
 }
 
 Support CudnnProvider::supports(const DispatchCall& call) const {
-  const CudnnDetails& details = details_of(call);
+  const CudnnDetails& details = cudnn_details_of(call);
   if (details.device != device_) {
     return Support::no("the call is on another device");
   }
@@ -177,7 +175,7 @@ Support CudnnProvider::follows_model(const DispatchCall& /*call*/) const {
 }
 
 std::unique_ptr<KernelMaker> CudnnProvider::maker(const DispatchCall& call) const {
-  const CudnnDetails& details = details_of(call);
+  const CudnnDetails& details = cudnn_details_of(call);
   PlanLibrary::Turn turn = library_->take();
   const auto convolution = [&]() -> Result<std::unique_ptr<Convolution>> {
     FORETUNE_TRY(std::shared_ptr<const cudnn::Library> library, std::move(turn.library));

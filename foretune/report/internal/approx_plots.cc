@@ -22,7 +22,7 @@ using approx::ApproxResult;
 using Place = std::pair<double, double>;
 
 constexpr Panel kApproxPanel{.left = 62, .top = 12, .right = 468, .bottom = 284};
-constexpr int kTicks = 6;
+constexpr int kAxisTicks = 6;
 // Losses beyond so many times the largest budget are drawn at the edge.
 constexpr double kShownLosses = 2;
 
@@ -75,7 +75,7 @@ Figure pair_plot(const std::vector<Pair>& pairs, Figure figure, std::string_view
   const Axis x = kApproxPanel.horizontal(range, false);
   const Axis y = kApproxPanel.vertical(range, false);
   Svg svg = Svg::elements();
-  const std::vector<Tick> ticks = formats::linear_ticks(range, kTicks);
+  const std::vector<Tick> ticks = formats::linear_ticks(range, kAxisTicks);
   formats::draw_frame(svg, kApproxPanel, x, y, ticks, ticks, x_name, y_name);
   svg.line(x.at(range.low), y.at(range.low), x.at(range.high), y.at(range.high), "diagonal");
   for (const Pair& pair : pairs) {
@@ -124,8 +124,8 @@ class LossBySpeedup {
     svg_.rect(kApproxPanel.left, kApproxPanel.top, kApproxPanel.right - kApproxPanel.left,
               most - kApproxPanel.top, "forbidden", {});
     formats::draw_frame(svg_, kApproxPanel, x_axis_, y_axis_,
-                        formats::linear_ticks(x_, kTicks, "\u00d7"),
-                        formats::linear_ticks(y_, kTicks), "speed-up over the exact network",
+                        formats::linear_ticks(x_, kAxisTicks, "\u00d7"),
+                        formats::linear_ticks(y_, kAxisTicks), "speed-up over the exact network",
                         concat("loss on tuning images, ", report_.unit));
     for (const double budget : report_.budgets) {
       const double y = y_axis_.at(budget);
@@ -353,9 +353,9 @@ Figure sensitivity_plot(const ApproxReport& report) {
   const Axis x = kApproxPanel.horizontal(x_range, false);
   const Axis y = kApproxPanel.vertical(y_range, false);
   Svg svg = Svg::elements();
-  formats::draw_frame(svg, kApproxPanel, x, y, formats::linear_ticks(x_range, kTicks, " %"),
-                      formats::linear_ticks(y_range, kTicks), "time saved, of the whole network's",
-                      concat("loss, ", report.unit));
+  formats::draw_frame(svg, kApproxPanel, x, y, formats::linear_ticks(x_range, kAxisTicks, " %"),
+                      formats::linear_ticks(y_range, kAxisTicks),
+                      "time saved, of the whole network's", concat("loss, ", report.unit));
   for (const Knob& mark : marks) {
     svg.mark(series_mark(mark.series), x.at(mark.at.first), y.at(mark.at.second), 4,
              concat("mark c", mark.series), mark.title);
