@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Refuses sentences that begin with What, Of or Whether.
+"""Refuses sentences that begin with What, Of, Whether or Such.
 
     scripts/check_words.py
 
@@ -14,11 +14,11 @@ import sys
 from sources import ROOT, report
 
 QUOTING = {"scripts/check_words.py", "CONTRIBUTING.md"}  # show such sentences
-FIRST = r"(What|Of|Whether)\b"
+FIRST = r"(What|Of|Whether|Such)\b"
 # After the end of a sentence, or where a text begins.
 SENTENCE = re.compile(r"(?:^|[.!?:][\"')]*\s+)" + FIRST + r"[^.]{0,60}")
 COMMENT = {".cc": "//", ".h": "//", ".py": "#", ".sh": "#", ".cmake": "#", ".txt": "#"}
-HELP = re.compile(r"\"((?:what|of|whether)\b[^\"]{0,60})")
+HELP = re.compile(r"\"((?:what|of|whether|such)\b[^\"]{0,60})")
 
 
 def comments(text, mark):

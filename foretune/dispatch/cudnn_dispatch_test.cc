@@ -212,7 +212,7 @@ TEST(CudnnDispatchTest, ARefusalToRunChoosesAnotherPlan) {
       {.models = {cudnn_model({{engine_config(4, {{60, 1}}), 5}, {engine_config(0), 6}})}});
   const CudnnCall call{.sizes = sample_conv()};
   const ConvSample sample(call.sizes);
-  // Such plans refuse while their stream captures, and lose the capture.
+  // Plans with this knob refuse to run while their stream captures, and lose the capture.
   auto& driver = fake().device->api();
   cuda::Stream stream = fake().device->stream();
   ASSERT_EQ(driver.begin_capture(stream, 1), 0);

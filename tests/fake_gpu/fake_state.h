@@ -125,7 +125,7 @@ class Memory {
   struct Allocation {
     std::unique_ptr<std::byte, Release> block;
     std::size_t bytes = 0;
-    // The last write, if it was a large memset. Such memsets flush caches between measurements;
+    // The last write, if it was a large memset. Large memsets flush caches between measurements;
     // repeating them would take most of a test's time.
     std::optional<Fill> filled;
   };

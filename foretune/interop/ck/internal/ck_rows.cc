@@ -130,8 +130,8 @@ double gemm_bytes(const GemmProblem& gemm, DataType output) {
   return (m * k + k * n) * bytes_per_element(gemm.dtype()) + m * n * bytes_per_element(output);
 }
 
-// True for a run whose only flaw is a latency that was rounded to 0. Such valid runs were marked as
-// invalid.
+// True for a run whose only flaw is a latency that was rounded to 0. Its file marks it as invalid
+// although the run is valid.
 bool is_only_fast(const CkRun& run) {
   return run.error.empty() && run.figures.latency_ms == 0 && run.figures.tflops.value_or(0) > 0;
 }
