@@ -10,8 +10,8 @@
 #   foretune_embed_texts(hardware device_profile_texts profiles)  files as constants of a module
 #
 # A module without SOURCES is header-only. A test with the name of a module links that module
-# without naming it. Tests with the label `threads` run under the thread sanitizer; the target
-# threads_tests builds them, the target fuzzers builds the fuzz targets of the preset asan. DEPS are
+# without naming it. Tests with the label `threads` run under the thread sanitizer. The target
+# fuzzers builds the fuzz targets of the preset asan, the target benchmarks the benchmarks. DEPS are
 # modules; the layering check reads them from build/<preset>/modules.txt. LIBRARIES are third-party
 # targets: linked for the build, never exported. Tests with FAKE_GPU find NVIDIA's libraries, as
 # tests/fake_gpu plays them, at the path FORETUNE_FAKE_GPU. Tests see FORETUNE_SHARED_DATA_DIR (may
@@ -180,7 +180,17 @@ function(foretune_c_library name)
   install(TARGETS ${target} LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR})
 endfunction()
 
-# Writes the declared modules, for scripts/check_layering.py.
+# Declares a test, fuzz target or benchmark for scripts/changed_programs.py. Labels follow the kind.
+function(foretune_list_program target kind)
+  file(RELATIVE_PATH folder ${PROJECT_SOURCE_DIR} ${CMAKE_CURRENT_SOURCE_DIR})
+  get_target_property(sources ${target} SOURCES)
+  list(JOIN sources "," sources_text)
+  list(JOIN ARGN "," labels_text)
+  set_property(GLOBAL APPEND PROPERTY FORETUNE_PROGRAMS
+                                      "${target}|${kind}|${folder}|${labels_text}|${sources_text}")
+endfunction()
+
+# Writes the declared modules and programs, for the scripts that read them.
 function(foretune_write_modules)
   get_property(modules GLOBAL PROPERTY FORETUNE_MODULES)
   # A misspelt dependency would otherwise become a library name for the linker to miss.
@@ -197,6 +207,9 @@ function(foretune_write_modules)
   endforeach()
   list(JOIN modules "\n" text)
   file(WRITE ${CMAKE_BINARY_DIR}/modules.txt "${text}\n")
+  get_property(programs GLOBAL PROPERTY FORETUNE_PROGRAMS)
+  list(JOIN programs "\n" text)
+  file(WRITE ${CMAKE_BINARY_DIR}/programs.txt "${text}\n")
 endfunction()
 
 function(foretune_executable target)
@@ -216,14 +229,6 @@ function(foretune_test_definitions target)
                       FORETUNE_SOURCE_DIR="${PROJECT_SOURCE_DIR}"
                       FORETUNE_CLI="${CMAKE_BINARY_DIR}/tools/foretune/foretune"
                       $<$<BOOL:${FORETUNE_SANITIZED}>:FORETUNE_SANITIZED>)
-endfunction()
-
-# Makes `target` a part of `whole`: building `whole` builds all its parts.
-function(foretune_part_of whole target)
-  if(NOT TARGET ${whole})
-    add_custom_target(${whole})
-  endif()
-  add_dependencies(${whole} ${target})
 endfunction()
 
 function(foretune_test name)
@@ -247,6 +252,7 @@ function(foretune_test name)
   endif()
   foretune_executable(${target} SOURCES ${ARG_SOURCES} DEPS ${deps}
                       LIBRARIES ${ARG_LIBRARIES} GTest::gmock GTest::gtest_main)
+  foretune_list_program(${target} test ${ARG_LABELS})
   foretune_test_definitions(${target})
   set_target_properties(${target} PROPERTIES UNITY_BUILD ${FORETUNE_UNITY_TESTS})
   target_link_libraries(${target} PRIVATE foretune_test_warnings)
@@ -263,9 +269,6 @@ function(foretune_test name)
   gtest_discover_tests(
     ${target} DISCOVERY_MODE PRE_TEST DISCOVERY_TIMEOUT 60 TEST_PREFIX "${name}."
     TEST_LIST ${target}_names PROPERTIES TIMEOUT ${ARG_TIMEOUT})
-  if("threads" IN_LIST ARG_LABELS)
-    foretune_part_of(threads_tests ${target})
-  endif()
   set(labels_file ${CMAKE_CURRENT_BINARY_DIR}/${target}_labels.cmake)
   file(WRITE ${labels_file}
        "if(${target}_names)\n"
@@ -282,11 +285,19 @@ function(foretune_fuzz name)
   cmake_parse_arguments(ARG "" "CORPUS" "" ${ARGN})
   set(target ${name}_fuzz)
   foretune_executable(${target} ${ARG_UNPARSED_ARGUMENTS})
+  foretune_list_program(${target} fuzz)
   if(FORETUNE_FUZZ)
     target_link_options(${target} PRIVATE -fsanitize=fuzzer)
-    foretune_part_of(fuzzers ${target})
+    if(NOT TARGET fuzzers)
+      add_custom_target(fuzzers)
+    endif()
+    add_dependencies(fuzzers ${target})
   else()
-    target_sources(${target} PRIVATE ${PROJECT_SOURCE_DIR}/fuzz/replay_main.cc)
+    if(NOT TARGET foretune_fuzz_replay)
+      add_library(foretune_fuzz_replay OBJECT ${PROJECT_SOURCE_DIR}/fuzz/replay_main.cc)
+      foretune_common_settings(foretune_fuzz_replay)
+    endif()
+    target_link_libraries(${target} PRIVATE foretune_fuzz_replay)
     add_test(NAME fuzz.${name} COMMAND ${target} ${CMAKE_CURRENT_SOURCE_DIR}/${ARG_CORPUS})
     set_tests_properties(fuzz.${name} PROPERTIES LABELS fuzz TIMEOUT 120)
   endif()
@@ -298,8 +309,17 @@ function(foretune_bench name)
     return()
   endif()
   foretune_executable(bench_${name} ${ARGN})
+  foretune_list_program(bench_${name} bench)
   set_target_properties(bench_${name} PROPERTIES OUTPUT_NAME ${name} RUNTIME_OUTPUT_DIRECTORY
                                                  ${CMAKE_BINARY_DIR}/bench)
+  # Where there are tests, only the target benchmarks builds them.
+  if(FORETUNE_BUILD_TESTS)
+    set_target_properties(bench_${name} PROPERTIES EXCLUDE_FROM_ALL ON)
+    if(NOT TARGET benchmarks)
+      add_custom_target(benchmarks)
+    endif()
+    add_dependencies(benchmarks bench_${name})
+  endif()
 endfunction()
 
 # Makes a small program that is built and run as a test.

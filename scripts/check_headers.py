@@ -17,7 +17,8 @@ import sys
 
 sys.dont_write_bytecode = True  # CI's clone stays as it was
 
-from check_tidy import BUILD, changed_files  # noqa: E402
+from changes import changed_files  # noqa: E402
+from check_tidy import BUILD, TIDY_STEPS  # noqa: E402
 from sources import ROOT  # noqa: E402
 
 OBJECT = re.compile(r"^build (\S+_verify_interface_header_sets/(\S+\.h)\.cxx\.o):", re.M)
@@ -44,7 +45,7 @@ def main() -> int:
     if not objects:
         print(f"{BUILD} verifies no header: configure the preset tidy", file=sys.stderr)
         return 2
-    chosen = headers_to_check(sorted(objects), None if options.all else changed_files())
+    chosen = headers_to_check(sorted(objects), None if options.all else changed_files(*TIDY_STEPS))
     lines: list[str] = []
     if chosen:
         run = subprocess.run(["cmake", "--build", str(BUILD), "--parallel", str(os.cpu_count() or 1),

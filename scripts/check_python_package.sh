@@ -16,7 +16,7 @@ CCACHE_BASEDIR="$root" CCACHE_NOHASHDIR=1 "$work/venv/bin/python" -m pip install
   --config-settings=cmake.define.CMAKE_CXX_FLAGS_RELWITHDEBINFO="-O2 -g1" \
   --config-settings=cmake.define.CMAKE_CXX_COMPILER=g++ \
   --config-settings=cmake.define.FORETUNE_WERROR=ON \
-  --config-settings=cmake.define.FORETUNE_UNITY=OFF
+  --config-settings=cmake.define.FORETUNE_UNITY=ON
 
 cd "$work"
 PATH="$work/venv/bin:$PATH"

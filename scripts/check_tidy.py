@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Runs clang-tidy 19 on the sources that changed since the last nightly run, or on all of them:
 
-    scripts/check_tidy.py          what changed since the commit of the nightly step "clang-tidy"
+    scripts/check_tidy.py          what changed since a nightly step "clang-tidy" or "tidy changes"
     scripts/check_tidy.py --all    every source: half an hour on two cores
 
 A changed header is checked through its own source, else its test, else a source that includes it.
@@ -29,12 +29,13 @@ from pathlib import Path
 
 sys.dont_write_bytecode = True  # CI's clone stays as it was
 
-from nightly import RESULTS  # noqa: E402
+from changes import changed_files  # noqa: E402
 from sources import ROOT, is_test_file  # noqa: E402
 
 BUILD = ROOT / "build/tidy"
 UNITY_BUILD = ROOT / "build/asan"
 CLEAN = BUILD / "clean"
+TIDY_STEPS = ("clang-tidy", "tidy changes")  # of the nightly run
 # The analyzer takes two thirds of the time that tests need, and tests run under the sanitizers.
 MOST_ANALYZED = 50  # sources, without --all
 WITHOUT_ANALYZER = ["-checks=-clang-analyzer-*"]
@@ -54,17 +55,6 @@ def compiled_sources() -> list[str]:
         if not name.startswith(("..", "build")):
             COMMANDS[name] = command
     return sorted(COMMANDS)
-
-
-def changed_files() -> set[str] | None:
-    """Returns what differs from the last nightly run, relative to the root; None if unknown."""
-    steps = json.loads(RESULTS.read_text(encoding="utf-8"))["steps"] if RESULTS.exists() else {}
-    step = steps.get("clang-tidy")
-    if not step or not step["passed"]:
-        return None
-    diff = subprocess.run(["git", "diff", "--name-only", step["commit"]], cwd=ROOT,
-                          capture_output=True, text=True, check=False)
-    return None if diff.returncode else set(diff.stdout.split())
 
 
 def source_for(header: str, sources: list[str]) -> str | None:
@@ -151,7 +141,7 @@ def main() -> int:
     if "readability-identifier-naming" not in listed:
         print("clang-tidy does not know readability-identifier-naming", file=sys.stderr)
         return 2
-    changed = None if options.all else changed_files()
+    changed = None if options.all else changed_files(*TIDY_STEPS)
     if changed and ".clang-tidy" in changed:
         changed = None
     sources = sources_to_check(changed)

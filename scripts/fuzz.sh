@@ -13,7 +13,11 @@ shift
 root="$PWD"
 mkdir -p build/asan/findings
 cmake --preset asan >build/configure-asan.log 2>&1 || { cat build/configure-asan.log; exit 1; }
-cmake --build --preset asan --target fuzzers --parallel "$(nproc)" >build/build-fuzz.log 2>&1 || {
+targets=("${@/%/_fuzz}")
+if [[ $# -eq 0 ]]; then
+  targets=(fuzzers)
+fi
+cmake --build --preset asan --target "${targets[@]}" --parallel "$(nproc)" >build/build-fuzz.log 2>&1 || {
   grep -vE "^\[" build/build-fuzz.log | tail -n 40
   exit 1
 }

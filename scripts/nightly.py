@@ -22,8 +22,9 @@ import sys
 import time
 from pathlib import Path
 
-ROOT = Path(__file__).resolve().parent.parent
-RESULTS = ROOT / "bench/measured/nightly.json"
+from changes import RESULTS
+from sources import ROOT
+
 LOGS = ROOT / "build/nightly"
 CORES = str(os.cpu_count() or 1)
 PYTORCH = {"pytorch 2.11": "torch==2.11.0", "pytorch current": "torch"}
@@ -60,6 +61,21 @@ def clang_tidy(log: Path) -> dict[str, float]:
     found = re.search(r"clang-tidy: (\d+) sources", run(log, "scripts/check_tidy.py", "--all"))
     assert found
     return {"sources": float(found[1])}
+
+
+def tidy_changes(log: Path) -> dict[str, float]:
+    """Checks what CI would check otherwise: the changes since either step, many without the analyzer."""
+    run(log, "cmake", "--preset", "tidy")
+    run(log, "cmake", "--preset", "asan")
+    run(log, "scripts/check_headers.py")
+    found = re.search(r"clang-tidy: (\d+) sources", run(log, "scripts/check_tidy.py"))
+    assert found
+    return {"sources": float(found[1])}
+
+
+def sanitizers(log: Path) -> dict[str, float]:
+    build(log, "asan")
+    return tests_passed(run(log, "ctest", "--preset", "asan"))
 
 
 def fuzzing(log: Path) -> dict[str, float]:
@@ -124,7 +140,7 @@ def random_tests(log: Path) -> dict[str, float]:
 
 def peers(log: Path) -> dict[str, float]:
     run(log, "scripts/install_dependencies.sh", "--bench")
-    build(log, "bench", "bench_gemm_vs_blas", "bench_loop_nest")
+    build(log, "bench")  # all of them: CI compiles those that changed since
     figures: dict[str, float] = {}
     for name, arguments in (("gemm_vs_blas", ["--tune", "2", "--rounds", "7"]),
                             ("loop_nest", ["--shapes", "bench/shapes/loop_test.csv",
@@ -151,8 +167,9 @@ def slurm(log: Path) -> dict[str, float]:
     return json.loads(out.read_text(encoding="utf-8"))["metrics"]
 
 
-STEPS = {"clang-tidy": clang_tidy, "fuzzing": fuzzing, "threads": threads, "random tests": random_tests, "peers": peers, "slurm": slurm,
-         "extension cost": extension_cost,
+STEPS = {"clang-tidy": clang_tidy, "tidy changes": tidy_changes, "sanitizers": sanitizers,
+         "fuzzing": fuzzing, "threads": threads, "random tests": random_tests, "peers": peers,
+         "slurm": slurm, "extension cost": extension_cost,
          **{name: pytorch(requirement) for name, requirement in PYTORCH.items()}}
 
 

@@ -33,7 +33,7 @@ expect 0 "$foretune" create-validation --output judge.ftd --shapeset shape.csv -
   --search-space SAMPLE:4 --search-mode fast --threads 1 --confirm-top 0
 # Measurements that are added later have the limit of the data set.
 expect 0 "$foretune" validate-model --model single.ftm --dataset judge.ftd --measure-top 6
-grep -q "measured [1-9][0-9]* missing picks" err.txt
+grep -q "measured [1-9][0-9]* missing pick" err.txt
 is_single judge.ftd
 expect 0 "$foretune" tune --m 96 --n 192 --k 160 --threads 1 --budget 12 --rounds 2 --finalists 3 \
   --output tuned.ftd

@@ -67,4 +67,8 @@ std::string count_text(std::uint64_t count) {
   return digits;
 }
 
+std::string count_of(std::uint64_t count, std::string_view noun) {
+  return concat(count_text(count), " ", noun, count == 1 ? "" : "s");
+}
+
 }  // namespace foretune

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <string>
+#include <string_view>
 
 namespace foretune {
 
@@ -16,5 +17,7 @@ namespace foretune {
 
 // Returns "12,345".
 [[nodiscard]] std::string count_text(std::uint64_t count);
+// Returns the count and the noun, with an "s" unless the count is 1.
+[[nodiscard]] std::string count_of(std::uint64_t count, std::string_view noun);
 
 }  // namespace foretune

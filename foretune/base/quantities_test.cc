@@ -36,6 +36,12 @@ TEST(Quantities, TimesHaveThreeOrFourDigits) {
                                    {-1, "-"}});
 }
 
+TEST(Quantities, CountsAgreeWithTheirNouns) {
+  EXPECT_EQ(count_of(0, "problem"), "0 problems");
+  EXPECT_EQ(count_of(1, "problem"), "1 problem");
+  EXPECT_EQ(count_of(12345, "config"), "12,345 configs");
+}
+
 TEST(Quantities, BytesComeInPowersOf1024) {
   expect_texts(&bytes_text, {{0, "0 B"},
                              {640, "640 B"},

@@ -1,35 +1,18 @@
 #include "foretune/cuda/cublaslt_api.h"
 
-#include <utility>
-
 #include "foretune/base/text.h"
 
 namespace foretune::cublaslt {
 
 Result<std::shared_ptr<const Api>> Api::load(const std::vector<std::string>& libraries) {
-  Result<cuda::SharedLibrary> library =
-      fail(ErrorCode::kInvalidArgument, "no library of cuBLASLt was named");
-  std::string reasons;
-  for (const std::string& name : libraries) {
-    library = cuda::SharedLibrary::open(name);
-    if (library) {
-      break;
-    }
-    reasons += concat(reasons.empty() ? "" : "; ", library.error().message);
-  }
-  if (!library) {
-    return fail(library.error().code, reasons.empty() ? library.error().message : reasons);
-  }
-  return of(*library);
+  FORETUNE_TRY(const cuda::SharedLibrary library, cuda::SharedLibrary::open_first(libraries));
+  return of(library);
 }
 
 Result<std::shared_ptr<const Api>> Api::load_or_share(const std::vector<std::string>& libraries) {
-  for (const std::string& name : libraries) {
-    if (const auto loaded = cuda::SharedLibrary::open_loaded(name)) {
-      return of(*loaded);
-    }
-  }
-  return load(libraries);
+  FORETUNE_TRY(const cuda::SharedLibrary library,
+               cuda::SharedLibrary::share_or_open_first(libraries));
+  return of(library);
 }
 
 Result<std::shared_ptr<const Api>> Api::of(const cuda::SharedLibrary& library) {

@@ -1,32 +1,20 @@
 #include "foretune/cuda/cudnn_api.h"
 
 #include <array>
-#include <utility>
 
 #include "foretune/base/text.h"
 
 namespace foretune::cudnn {
 
 Result<std::shared_ptr<const Api>> Api::load(const std::vector<std::string>& libraries) {
-  std::string reasons;
-  for (const std::string& name : libraries) {
-    const Result<cuda::SharedLibrary> library = cuda::SharedLibrary::open(name);
-    if (library) {
-      return of(*library);
-    }
-    reasons += concat(reasons.empty() ? "" : "; ", library.error().message);
-  }
-  return libraries.empty() ? fail(ErrorCode::kInvalidArgument, "no library of cuDNN was named")
-                           : fail(ErrorCode::kUnsupported, reasons);
+  FORETUNE_TRY(const cuda::SharedLibrary library, cuda::SharedLibrary::open_first(libraries));
+  return of(library);
 }
 
 Result<std::shared_ptr<const Api>> Api::load_or_share(const std::vector<std::string>& libraries) {
-  for (const std::string& name : libraries) {
-    if (const auto loaded = cuda::SharedLibrary::open_loaded(name)) {
-      return of(*loaded);
-    }
-  }
-  return load(libraries);
+  FORETUNE_TRY(const cuda::SharedLibrary library,
+               cuda::SharedLibrary::share_or_open_first(libraries));
+  return of(library);
 }
 
 Result<std::shared_ptr<const Api>> Api::of(const cuda::SharedLibrary& library) {

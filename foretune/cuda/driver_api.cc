@@ -28,6 +28,27 @@ Result<SharedLibrary> SharedLibrary::open_loaded(const std::string& path) {
   return SharedLibrary(handle, path);
 }
 
+Result<SharedLibrary> SharedLibrary::open_first(const std::vector<std::string>& paths) {
+  std::string reasons;
+  for (const std::string& path : paths) {
+    Result<SharedLibrary> library = open(path);
+    if (library) {
+      return library;
+    }
+    reasons += concat(reasons.empty() ? "" : "; ", library.error().message);
+  }
+  return fail(ErrorCode::kUnsupported, paths.empty() ? "no library was named" : reasons);
+}
+
+Result<SharedLibrary> SharedLibrary::share_or_open_first(const std::vector<std::string>& paths) {
+  for (const std::string& path : paths) {
+    if (Result<SharedLibrary> loaded = open_loaded(path)) {
+      return loaded;
+    }
+  }
+  return open_first(paths);
+}
+
 Result<void*> SharedLibrary::address_of(const char* symbol) const {
   void* const address = ::dlsym(handle_, symbol);
   if (address == nullptr) {

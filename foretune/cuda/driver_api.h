@@ -14,6 +14,7 @@
 #include <memory>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "foretune/base/result.h"
 
@@ -156,6 +157,10 @@ class SharedLibrary {
   static Result<SharedLibrary> open(const std::string& path);
   // Returns the copy that the process has loaded already, by whatever path. Errors: kNotFound.
   static Result<SharedLibrary> open_loaded(const std::string& path);
+  // Loads the first of these that can be loaded. Errors: kUnsupported with the loader's reasons.
+  static Result<SharedLibrary> open_first(const std::vector<std::string>& paths);
+  // Does the same, but prefers a copy that the process has loaded already.
+  static Result<SharedLibrary> share_or_open_first(const std::vector<std::string>& paths);
   template <class Entry>
   Status find(const char* symbol, Entry*& entry) const {
     FORETUNE_TRY(void* const address, address_of(symbol));

@@ -64,20 +64,18 @@ std::string explain(foretune_cudnn* foretune, const foretune_cudnn_problem& prob
 
 class CudnnConvolutionTest : public ::testing::Test {
  protected:
-  CudnnConvolutionTest() {
+  void SetUp() override {
     const std::string path = folder_.path() / "model.ftm";
-    EXPECT_TRUE(
+    ASSERT_TRUE(
         write_model(cudnn_model({{engine_config(2, {{17, 8}}), 5}, {engine_config(4), 6}}), path));
     foretune_cudnn_options options = fake_options();
     options.model_path = path.c_str();
     std::array<char, 256> message{};
-    EXPECT_EQ(foretune_cudnn_open_with(&options, &foretune_, message.data(), message.size()),
+    ASSERT_EQ(foretune_cudnn_open_with(&options, &foretune_, message.data(), message.size()),
               FORETUNE_CUDNN_OK)
         << message.data();
   }
-  ~CudnnConvolutionTest() override { foretune_cudnn_close(foretune_); }
-  CudnnConvolutionTest(const CudnnConvolutionTest&) = delete;
-  CudnnConvolutionTest& operator=(const CudnnConvolutionTest&) = delete;
+  void TearDown() override { foretune_cudnn_close(foretune_); }
 
   TemporaryFolder folder_;
   foretune_cudnn* foretune_ = nullptr;

@@ -109,8 +109,8 @@ class DataDescription {
     state("family", header_.family);
     state("measured on",
           header_.fingerprint.device.empty() ? "unknown device" : header_.fingerprint.device);
-    state("data set", count_text(input_.evaluated.size()), " problems evaluated, ",
-          count_text(dataset_.size()), " measurements, role ", to_string(header_.role));
+    state("data set", count_of(input_.evaluated.size(), "problem"), " evaluated, ",
+          count_of(dataset_.size(), "measurement"), ", role ", to_string(header_.role));
     state("candidates", count_text(static_cast<std::size_t>(median(candidates_))),
           " measured per problem in the median, at least ",
           count_text(
@@ -121,8 +121,7 @@ class DataDescription {
       state("held out", "cross-validation in ", folds.size(),
             " folds; baselines learn from the other folds too");
     } else if (input_.options.training != nullptr) {
-      state("baselines", "from the training set, ", count_text(out_.training_problems),
-            " problems");
+      state("baselines", "from the training set, ", count_of(out_.training_problems, "problem"));
     } else if (model_ != nullptr && !model_->portfolio.empty()) {
       state("baselines", "from the model's own portfolio of ", model_->portfolio.size());
     }
@@ -193,21 +192,21 @@ class DataDescription {
            kFewProblems, " the intervals are too narrow.");
     }
     if (const std::size_t few = few_candidates(); few > 0) {
-      warn(count_text(few), " of ", count_text(input_.evaluated.size()),
-           " problems have fewer than ", kFewCandidates,
+      warn(count_text(few), " of ", count_of(input_.evaluated.size(), "problem"),
+           " have fewer than ", kFewCandidates,
            " measured configs although more are legal: their best may be far from the best there ",
            "is, and efficiencies look too good.");
     }
     if (uncertain_oracles_ > 0) {
-      warn("On ", count_text(uncertain_oracles_), " of ", count_text(input_.evaluated.size()),
-           " problems a config that was stopped early might be faster than the best known one.");
+      warn("On ", count_text(uncertain_oracles_), " of ",
+           count_of(input_.evaluated.size(), "problem"),
+           " a config that was stopped early might be faster than the best known one.");
     }
     // With folds, problems that no fold tests are left out on purpose.
     if (input_.options.fold_of_problem.empty() ? out_.skipped_problems > 0 : without_time_ > 0) {
-      warn(count_text(out_.skipped_problems),
-           " problems of the data set are left out: ", count_text(without_time_),
-           " without any measured time, ", count_text(out_.skipped_problems - without_time_),
-           " not ranked.");
+      warn("The figures leave out ", count_of(out_.skipped_problems, "problem"),
+           " of the data set: ", count_text(without_time_), " without any measured time, ",
+           count_text(out_.skipped_problems - without_time_), " not ranked.");
     }
     warn_about_conditions();
   }

@@ -329,7 +329,8 @@ TEST(Evaluate, WarnsOfWhatMakesFiguresDoubtful) {
   for (const char* expected :
        {"trained on another machine (another device)", "Only 2 problems", "fewer than 256",
         "On 1 of 2 problems a config that was stopped early might be faster",
-        "1 problems of the data set are left out: 1 without any measured time, 0 not ranked",
+        "The figures leave out 1 problem of the data set: 1 without any measured time, 0 not "
+        "ranked",
         "2 contexts", "loaded or throttled", "trained on this very data set"}) {
     EXPECT_THAT(warnings, HasSubstr(expected));
   }

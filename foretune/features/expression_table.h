@@ -54,8 +54,8 @@ Result<std::unique_ptr<const FeatureTable>> make_expression_table(
     const ExpressionFeatures& features);
 
 // Returns the table of a text, the same one for the same text. Tables of texts stay until the
-// program ends, for the models that use them, and feature_tables() does not list them. Errors: those
-// of parse() and make_expression_table(); kUnsupported for more than 16 MiB of texts.
+// program ends, for the models that use them, and feature_tables() does not list them. Errors:
+// those of parse() and make_expression_table(); kUnsupported for more than 16 MiB of texts.
 Result<const FeatureTable*> kept_expression_table(std::string_view text);
 
 }  // namespace foretune

@@ -250,6 +250,9 @@ Range log_range(double low, double high) {
 }
 
 std::vector<Tick> log_ticks(const Range& range, const std::function<std::string(double)>& text) {
+  if (!(range.low > 0 && range.high >= range.low && std::isfinite(range.high))) {
+    return {};
+  }
   const double decades = std::log10(range.high / range.low);
   const int every = std::max(1, static_cast<int>(std::ceil(decades / 6)));
   std::vector<Tick> out;
@@ -269,7 +272,7 @@ std::vector<Tick> log_ticks(const Range& range, const std::function<std::string(
 std::vector<Tick> linear_ticks(const Range& range, int most, std::string_view unit) {
   std::vector<Tick> out;
   const double width = range.high - range.low;
-  if (!(width > 0) || most < 1) {
+  if (!(width > 0 && std::isfinite(width)) || most < 1) {
     return out;
   }
   const double least = width / most;

@@ -122,10 +122,10 @@ struct Tick {
 // Returns a range a little wider than the values; it spans at least a factor of two.
 Range log_range(double low, double high);
 // Returns ticks at 1, 2 and 5 times every power of ten; over wide ranges, at most about seven
-// powers of ten alone.
+// powers of ten alone; none for a range that is not positive and finite.
 std::vector<Tick> log_ticks(const Range& range, const std::function<std::string(double)>& text);
 // Returns ticks at multiples of 1, 2 or 5 times a power of ten, at most `most` + 1 of them, printed
-// as the shortest numbers.
+// as the shortest numbers; none for a range that is empty or infinite.
 std::vector<Tick> linear_ticks(const Range& range, int most, std::string_view unit = {});
 // Returns the linear_ticks() at whole numbers only, for counts.
 std::vector<Tick> whole_ticks(const Range& range, int most);

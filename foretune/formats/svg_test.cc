@@ -3,7 +3,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <cstddef>
+#include <limits>
 #include <set>
 #include <string>
 #include <vector>
@@ -15,6 +17,7 @@ namespace {
 
 using testing::ElementsAre;
 using testing::HasSubstr;
+using testing::IsEmpty;
 using testing::StartsWith;
 
 std::vector<std::string> texts(const std::vector<Tick>& ticks) {
@@ -133,6 +136,17 @@ TEST(TextWidth, CountsLettersAndNotBytes) {
 TEST(LogTicks, AreFineOverFewDecadesAndPowersOverMany) {
   EXPECT_THAT(texts(log_ticks({0.9, 12}, number)), ElementsAre("1", "2", "5", "10"));
   EXPECT_THAT(texts(log_ticks({0.5, 2e4}, number)), ElementsAre("1", "10", "100", "1000", "10000"));
+}
+
+TEST(Ticks, AreNoneForARangeThatNoPlotShows) {
+  constexpr double kInfinity = std::numeric_limits<double>::infinity();
+  for (const Range& range : {Range{0, 1}, Range{-1, 1}, Range{2, 1}, Range{1, kInfinity},
+                             Range{std::nan(""), 1}, Range{1, std::nan("")}}) {
+    EXPECT_THAT(log_ticks(range, number), IsEmpty()) << range.low << " to " << range.high;
+  }
+  EXPECT_THAT(linear_ticks({0, kInfinity}, 5), IsEmpty());
+  EXPECT_THAT(linear_ticks({-kInfinity, 0}, 5), IsEmpty());
+  EXPECT_THAT(linear_ticks({0, std::nan("")}, 5), IsEmpty());
 }
 
 TEST(LogRange, IsWiderThanOneValue) {

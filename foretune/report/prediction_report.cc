@@ -93,8 +93,8 @@ class PredictionText {
       return;
     }
     add("objective: ", prediction_.objective, "\n");
-    add(count_text(prediction_.feasible), " of ", count_text(prediction_.legal),
-        " candidates are predicted to keep its bounds",
+    add(count_text(prediction_.feasible), " of ", count_of(prediction_.legal, "candidate"),
+        " are predicted to keep its bounds",
         prediction_.front
             ? concat(", ", count_text(*prediction_.front), " of them are on the predicted front")
             : std::string(),
@@ -134,11 +134,11 @@ class PredictionText {
           time_text(first.time_low_ns), " to ", time_text(first.time_high_ns), "\n");
     }
     if (prediction_.generated > 0) {
-      add("the best of ", count_text(prediction_.generated),
-          " configs that were generated for this problem and scored\n");
+      add("the best of ", count_of(prediction_.generated, "config"),
+          " that were generated for this problem and scored\n");
     } else {
-      add(count_text(prediction_.legal), " of ", count_text(prediction_.pool),
-          " candidates are legal and distinct here\n");
+      add(count_text(prediction_.legal), " of ", count_of(prediction_.pool, "candidate"),
+          " are legal and distinct here\n");
     }
     if (!prediction_.target.is_absolute && !prediction_.has_rates && !prediction_.ranked.empty()) {
       out_ += paint(kDim,
@@ -457,8 +457,8 @@ std::string predictions_text(std::span<const Prediction> predictions, bool color
     }
   }
   const FirstConfigs summary = first_configs_of(predictions);
-  out += concat(count_text(predictions.size()), " problems, ", count_text(summary.picked),
-                " with a pick; ", count_text(summary.configs.size()), " configs come first\n");
+  out += concat(count_of(predictions.size(), "problem"), ", ", count_text(summary.picked),
+                " with a pick; ", count_of(summary.configs.size(), "config"), " come first\n");
   if (!summary.tflops.empty()) {
     const auto [least, most] = std::minmax_element(summary.tflops.begin(), summary.tflops.end());
     out += concat("TFLOPS of the first: mean ", number_text(mean_of(summary.tflops), 2), ", from ",

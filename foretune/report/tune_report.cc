@@ -46,6 +46,11 @@ std::string shown_config(const ConfigSchema& schema, const TunedConfig& tuned) {
   return is_described ? tuned.text : shown_text(schema, tuned.config);
 }
 
+// Returns "12.5 %", and "24.4 x" where a percentage would be hard to read.
+std::string slower_text(double ratio) {
+  return ratio < 10 ? concat(fixed(100 * (ratio - 1), 1), " %") : concat(fixed(ratio, 1), " x");
+}
+
 // For the time alone.
 std::string times_text(const Problem& problem, const TuneResult& result,
                        const ConfigSchema& schema) {
@@ -68,9 +73,7 @@ std::string times_text(const Problem& problem, const TuneResult& result,
     const TunedConfig& tuned = result.finalists[i];
     out += concat(right(concat(i + 1), 6), right(nanoseconds_text(tuned.time_ns), 10),
                   right(concat(fixed(100 * tuned.spread, 1), " %"), 8),
-                  right(i == 0 ? std::string("-")
-                               : concat(fixed(100 * (tuned.time_ns / best.time_ns - 1), 1), " %"),
-                        8),
+                  right(i == 0 ? std::string("-") : slower_text(tuned.time_ns / best.time_ns), 8),
                   "  ", shown_config(schema, tuned), "\n");
   }
   return out;

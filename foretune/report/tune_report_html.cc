@@ -62,7 +62,7 @@ class TunePage : private report_internal::Page {
     add("<p class=\"lead\"><b>",
         html_escaped(report_.problems.front().result.judge->objective().text()), "</b>");
     if (report_.problems.size() > 1) {
-      add(" on ", count_text(report_.problems.size()), " problems", html_escaped(mean_gain()));
+      add(" on ", count_of(report_.problems.size(), "problem"), html_escaped(mean_gain()));
     }
     add("</p>\n");
   }

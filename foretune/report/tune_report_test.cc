@@ -99,6 +99,13 @@ TEST(PackingTest, PaysWhereItMakesRunsFaster) {
   EXPECT_FALSE(report_internal::packing_of(all_packed, all_packed.finalists[0]));
 }
 
+TEST(TuneText, NamesAMultipleWhereAConfigIsFarSlower) {
+  const std::string text = text_of(
+      result_of("minimise time_ns", {{1000, 0, 1}, {1125, 0, 1}, {24400, 0, 1}}, {0, 1, 2}));
+  EXPECT_THAT(text, HasSubstr("  12.5 %  "));
+  EXPECT_THAT(text, HasSubstr("  24.4 x  "));
+}
+
 TEST(TuneText, OfTheTimeAloneIsAListOfTimes) {
   const TuneResult result = result_of("minimise time_ns", points(), {0, 1});
   EXPECT_EQ(text_of(result),

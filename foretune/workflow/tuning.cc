@@ -214,8 +214,8 @@ Status remark_known(const PreparedTuning& prepared, const Invocation& invocation
   if (prepared.known == nullptr) {
     return {};
   }
-  invocation.remark(concat(count_text(prepared.known->hits()), " measurements were known, ",
-                           count_text(prepared.known->misses()), " are now"));
+  invocation.remark(concat(count_of(prepared.known->hits(), "measurement"), " known, ",
+                           count_text(prepared.known->misses()), " new"));
   return prepared.known->status();
 }
 

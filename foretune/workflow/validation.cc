@@ -11,6 +11,7 @@
 #include "foretune/base/clock.h"
 #include "foretune/base/file.h"
 #include "foretune/base/hash.h"
+#include "foretune/base/quantities.h"
 #include "foretune/base/rng.h"
 #include "foretune/base/text.h"
 #include "foretune/collect/compare_picks.h"
@@ -148,9 +149,10 @@ Result<bool> complete(const ValidateArguments& arguments, const Invocation& invo
     return fail(ErrorCode::kCancelled, "interrupted; everything measured is kept");
   }
   if (collected.progress.measured > 0 || compared > 0) {
-    invocation.remark(concat("measured ", collected.progress.measured,
-                             " missing picks and compared ", compared,
-                             " picks with the best, interleaved"));
+    invocation.remark(concat("measured ", count_of(collected.progress.measured, "missing pick"),
+                             " and compared ", count_of(compared, "pick"),
+                             " with the best, interleaved; ", journal_path.string(),
+                             " holds the times"));
   }
   return collected.progress.measured > 0 || compared > 0;
 }

@@ -78,7 +78,9 @@ Result<int> run_approx(const ApproximationArguments& arguments, const Invocation
     FORETUNE_TRY_STATUS(write_text_file_atomically(arguments.report, approx_html(report)));
     print(concat("report: ", arguments.report, "\n"));
   }
-  FORETUNE_TRY_STATUS(write_figures(arguments.figures, approx_figures(report)));
+  if (!arguments.figures.empty()) {
+    FORETUNE_TRY_STATUS(write_figures(arguments.figures, approx_figures(report)));
+  }
   return kExitOk;
 }
 

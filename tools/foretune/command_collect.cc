@@ -42,8 +42,8 @@ void report_counts(const CollectResult& result, const OutputPaths& paths) {
                          to_string(static_cast<Outcome>(i)));
     }
   }
-  print(concat(count_text(progress.measured), " measurements of ",
-               count_text(progress.problems_done), " problems in ",
+  print(concat(count_of(progress.measured, "measurement"), " of ",
+               count_of(progress.problems_done, "problem"), " in ",
                duration_text(progress.elapsed_s), outcomes.empty() ? "" : ": ", outcomes, "\n"));
   if (progress.resumed > 0) {
     print(concat(count_text(progress.resumed), " were there already\n"));
@@ -53,7 +53,7 @@ void report_counts(const CollectResult& result, const OutputPaths& paths) {
                  " trainings took ", duration_text(progress.training_s), " of it\n"));
   }
   for (const auto& [reason, count] : result.skipped) {
-    print(concat(count_text(count), " problems left out: ", reason, "\n"));
+    print(concat(count_of(count, "problem"), " left out: ", reason, "\n"));
   }
   print(concat("data set: ", paths.journal.string(),
                paths.exported ? concat(" (also ", paths.exported->string(), ")") : std::string(),
@@ -63,17 +63,17 @@ void report_counts(const CollectResult& result, const OutputPaths& paths) {
 Result<int> dry_run(const PreparedCollection& prepared, const Invocation& invocation) {
   FORETUNE_TRY(const CollectPlan plan, plan_of(prepared, invocation));
   if (prepared.active) {
-    print(concat(count_text(plan.problems), " problems, ",
-                 count_text(prepared.active->measurements), " measurements in ",
+    print(concat(count_of(plan.problems, "problem"), ", ",
+                 count_of(prepared.active->measurements, "measurement"), " in ",
                  prepared.active->rounds, " rounds; about ", duration_text(plan.estimated_seconds),
                  " without training\n"));
   } else {
-    print(concat(count_text(plan.problems), " problems, ", count_text(plan.measurements),
-                 " measurements, ", count_text(plan.already_done), " of them done already; about ",
-                 duration_text(plan.estimated_seconds), "\n"));
+    print(concat(count_of(plan.problems, "problem"), ", ",
+                 count_of(plan.measurements, "measurement"), ", ", count_text(plan.already_done),
+                 " of them done already; about ", duration_text(plan.estimated_seconds), "\n"));
   }
   for (const auto& [reason, count] : plan.skipped) {
-    print(concat(count_text(count), " problems left out: ", reason, "\n"));
+    print(concat(count_of(count, "problem"), " left out: ", reason, "\n"));
   }
   return kExitOk;
 }

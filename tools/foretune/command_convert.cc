@@ -20,7 +20,7 @@ void print_losses(const ImportReport& report) {
 }
 
 void print_report(const ImportReport& report) {
-  print(concat(count_text(report.rows_read), " rows read, ", count_text(report.rows_kept),
+  print(concat(count_of(report.rows_read, "row"), " read, ", count_text(report.rows_kept),
                " kept\n"));
   print_losses(report);
 }
@@ -34,7 +34,9 @@ Result<int> convert(const ConvertArguments& arguments, const Invocation& invocat
     is_first = false;
   };
   hooks.on_merged = [](std::size_t repeats) {
-    print(concat("merged ", count_text(repeats), " repeats by their median\n"));
+    if (repeats > 0) {
+      print(concat("merged ", count_of(repeats, "repeat"), " by their median\n"));
+    }
   };
   FORETUNE_TRY(const Conversion converted, run_conversion(arguments, invocation, hooks));
   print_losses(converted.written);
@@ -44,7 +46,7 @@ Result<int> convert(const ConvertArguments& arguments, const Invocation& invocat
 
 Result<int> merge(const MergeArguments& arguments, const Invocation& invocation) {
   FORETUNE_TRY(const Merged merged, run_merge(arguments, invocation));
-  print(concat(count_text(merged.measurements), " measurements, ", count_text(merged.repeats),
+  print(concat(count_of(merged.measurements, "measurement"), ", ", count_text(merged.repeats),
                " of them repeats, merged by their median\nwrote ", arguments.output, "\n"));
   return kExitOk;
 }

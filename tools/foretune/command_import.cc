@@ -18,14 +18,14 @@ void print_checkpoint(const DiodeCheckpoint& checkpoint, const Model& model) {
   for (const TorchLayer& layer : checkpoint.layers) {
     weights += layer.weight.size() + layer.bias.size();
   }
-  print(concat("torch-diode ", to_string(checkpoint.kind), ": ", count_text(weights),
-               " weights on ", networks_of(model).front().inputs.size(), " columns of ",
+  print(concat("torch-diode ", to_string(checkpoint.kind), ": ", count_of(weights, "weight"),
+               " on ", networks_of(model).front().inputs.size(), " columns of ",
                model.feature_table, "\n"));
 }
 
 void print_directory(const ModelDirectory& directory, const Model& model) {
   print(concat(directory.op_type, " ", directory.dtype, " ", directory.arch, ": ",
-               count_text(forests_of(model).front().trees.size()), " trees on ",
+               count_of(forests_of(model).front().trees.size(), "tree"), " on ",
                directory.feature_names.size(), " features, as columns of ", model.feature_table,
                "\n"));
 }
@@ -40,7 +40,7 @@ Result<int> import_model(const ImportModelArguments& arguments, const Invocation
     print_directory(*imported.directory, model);
   }
   FORETUNE_TRY_STATUS(write_model(model, arguments.output));
-  print(concat(count_text(model.pool.size()), " candidates, ", model.portfolio.size(),
+  print(concat(count_of(model.pool.size(), "candidate"), ", ", model.portfolio.size(),
                " of them as fallback\nwrote ", arguments.output, "\n"));
   return kExitOk;
 }

@@ -99,8 +99,8 @@ Result<int> train_and_report(Dataset dataset, const TrainArguments& arguments,
   };
   FORETUNE_TRY(const Training training, train_on(std::move(dataset), arguments, invocation, hooks));
   line.clear();
-  print(concat("trained on ", count_text(training.dataset.size()), " measurements of ",
-               count_text(training.dataset.problems().size()), " problems in ",
+  print(concat("trained on ", count_of(training.dataset.size(), "measurement"), " of ",
+               count_of(training.dataset.problems().size(), "problem"), " in ",
                duration_text(training.seconds), "\n"));
   Figures figures;
   figures.name = "train";

@@ -40,9 +40,9 @@ std::vector<std::pair<std::string, std::string>> facts_of(const PreparedTuning& 
   std::vector<std::pair<std::string, std::string>> out{
       {"family", info.name},
       {"strategy", ready.options.strategy},
-      {"budget of a problem",
-       budget.seconds ? duration_text(*budget.seconds)
-                      : concat(count_text(budget.measurements.value_or(0)), " measurements")},
+      {"budget of a problem", budget.seconds
+                                  ? duration_text(*budget.seconds)
+                                  : count_of(budget.measurements.value_or(0), "measurement")},
       {"rounds of the final comparison", concat(ready.options.rounds)}};
   for (auto& fact : machine_facts(info.fingerprint)) {
     out.push_back(std::move(fact));
@@ -171,7 +171,9 @@ Result<int> tune(const TuneArguments& arguments, const Invocation& invocation) {
         arguments.report, tune_html(report, concat("Tuning ", info.name))));
     print(concat("report: ", arguments.report, "\n"));
   }
-  FORETUNE_TRY_STATUS(write_figures(arguments.figures, tune_figures(report)));
+  if (!arguments.figures.empty()) {
+    FORETUNE_TRY_STATUS(write_figures(arguments.figures, tune_figures(report)));
+  }
   return stop_flag().load() ? kExitInterrupted : kExitOk;
 }
 

@@ -28,9 +28,6 @@ Status show_report(const ReportArguments& arguments, const Evaluation& evaluatio
 }
 
 Status write_figures(const std::string& folder, const std::vector<FigureFile>& figures) {
-  if (folder.empty()) {
-    return {};
-  }
   std::error_code error;
   std::filesystem::create_directories(folder, error);
   if (error) {

@@ -28,8 +28,7 @@ Status show_fronts(const ReportArguments& arguments, const FrontEvaluation& fron
 Status show_unseen(const ReportArguments& arguments, const UnseenEvaluation& unseen,
                    const std::string& json_text);
 
-// Writes each figure into the folder, which is made where it is missing; an empty name writes
-// nothing. Errors: kIo.
+// Writes each figure into the folder, which is made where it is missing. Errors: kIo.
 Status write_figures(const std::string& folder, const std::vector<FigureFile>& figures);
 
 }  // namespace foretune::cli

@@ -125,9 +125,9 @@ Status write_merged(const cluster::RunFolder& run, const cluster::MergedRun& mer
   for (const cluster::TaskRecord& task : tasks) {
     hosts.insert(task.host);
   }
-  print(concat(count_text(merged.dataset.size()), " measurements of ",
-               count_text(merged.dataset.problems().size()), " problems by ",
-               count_text(merged.journals), " tasks on ", hosts.size(),
+  print(concat(count_of(merged.dataset.size(), "measurement"), " of ",
+               count_of(merged.dataset.problems().size(), "problem"), " by ",
+               count_of(merged.journals, "task"), " on ", hosts.size(),
                hosts.size() == 1 ? " machine\n" : " machines\n"));
   if (merged.rows_by_context.size() > 1) {
     for (const auto& [context, rows] : merged.rows_by_context) {

@@ -20,8 +20,7 @@
 #include "foretune/cublaslt/cublaslt_config.h"
 #include "foretune/cublaslt/matmul.h"
 #include "foretune/dispatch/cublaslt_dispatch.h"
-#include "foretune/features/feature_table.h"
-#include "foretune/model/forest/forest_body.h"
+#include "foretune/dispatch/testing/one_tree_model.h"
 #include "foretune/problem/gemm/gemm.h"
 
 namespace foretune {
@@ -282,56 +281,18 @@ struct CublasltModelOptions {
 
 // Makes a model of one tree that splits on the candidate's tile: candidates with the same tile
 // share a score, and so do the heuristic's ranks, whose tile is 0.
-inline Model cublaslt_model(std::vector<Prediction> predictions,
+inline Model cublaslt_model(const std::vector<Prediction>& predictions,
                             const CublasltModelOptions& options = {}) {
-  const FeatureTable* const table = *find_feature_table("gemm-cublaslt");
-  Model model;
-  model.problem_type = kGemmProblem;
+  std::vector<ScoredConfig> candidates;
+  for (const Prediction& p : predictions) {
+    candidates.push_back({p.config.to_config(), p.config.tile + 0.5, p.score});
+  }
+  Model model = one_tree_model(kGemmProblem, "gemm-cublaslt", "tile", std::move(candidates));
   model.family = "cublaslt";
-  model.problem_schema = find_problem_schema(kGemmProblem)->id();
   model.config_schema = cublaslt_schema();
   model.space_text = cublaslt_space().text();
-  model.feature_table = std::string(table->name());
-  model.feature_table_id = feature_table_id(*table);
-  model.fingerprint = h200_fingerprint();
   model.fingerprint.isa = options.isa;
-  model.target = "log";
-  model.card_json = "{}";
-  for (const Prediction& prediction : predictions) {
-    model.pool.push_back(prediction.config.to_config());
-  }
-  model.portfolio = {0};
-  std::size_t tile = 0;
-  for (const FeatureInfo& column : table->columns()) {
-    if (column.kind == FeatureKind::kProblem) {
-      const bool is_size = column.name == "log2_m";
-      model.problem_range.emplace_back(-1e300, is_size ? options.most_log2_m : 1e300);
-    }
-    tile += column.name == "tile" ? static_cast<std::size_t>(&column - table->columns().data()) : 0;
-  }
-  std::ranges::stable_sort(predictions, {}, [](const Prediction& p) { return p.config.tile; });
-  predictions.erase(std::unique(predictions.begin(), predictions.end(),
-                                [](const Prediction& x, const Prediction& y) {
-                                  return x.config.tile == y.config.tile;
-                                }),
-                    predictions.end());
-  Forest forest;
-  forest.feature_count = static_cast<std::uint32_t>(table->columns().size());
-  const auto nodes = static_cast<std::uint32_t>(predictions.size() - 1);
-  forest.trees.push_back({0, nodes, 0, nodes + 1});
-  for (std::uint32_t node = 0; node < nodes; ++node) {
-    forest.feature.push_back(static_cast<std::uint32_t>(tile));
-    forest.threshold.push_back(predictions[node].config.tile + 0.5);
-    forest.left.push_back(~static_cast<std::int32_t>(node));
-    forest.right.push_back(node + 1 == nodes ? ~static_cast<std::int32_t>(node + 1)
-                                             : static_cast<std::int32_t>(node + 1));
-    forest.default_left.push_back(0);
-    forest.missing.push_back(Forest::Missing::kNone);
-  }
-  for (const Prediction& prediction : predictions) {
-    forest.leaf_value.push_back(prediction.score);
-  }
-  set_forests(model, {std::move(forest)});
+  set_problem_range(model, "log2_m", {-1e300, options.most_log2_m});
   return model;
 }
 

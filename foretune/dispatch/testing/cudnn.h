@@ -19,8 +19,7 @@
 #include "foretune/cudnn/conv_data.h"
 #include "foretune/cudnn/cudnn_config.h"
 #include "foretune/dispatch/cudnn_dispatch.h"
-#include "foretune/features/feature_table.h"
-#include "foretune/model/forest/forest_body.h"
+#include "foretune/dispatch/testing/one_tree_model.h"
 #include "foretune/problem/conv/conv.h"
 
 namespace foretune {
@@ -111,64 +110,28 @@ struct CudnnModelOptions {
 
 // Makes a model of one tree that splits on the engine: candidates with the same engine share a
 // score, and so do the heuristics' ranks, whose engine is -1.
-inline Model cudnn_model(std::vector<ConvPrediction> predictions,
+inline Model cudnn_model(const std::vector<ConvPrediction>& predictions,
                          const CudnnModelOptions& options = {}) {
-  const FeatureTable* const table = *find_feature_table("conv-cudnn-plain");
-  Model model;
-  model.problem_type = kConvProblem;
+  std::vector<ScoredConfig> candidates;
+  for (const ConvPrediction& p : predictions) {
+    candidates.push_back({p.config.to_config(), std::log2(1.5 + p.config.engine), p.score});
+  }
+  Model model =
+      one_tree_model(kConvProblem, "conv-cudnn-plain", "config_log2_engine", std::move(candidates));
   model.family = "cudnn";
-  model.problem_schema = find_problem_schema(kConvProblem)->id();
   model.config_schema = cudnn_schema();
   model.space_text = cudnn_space().text();
-  model.feature_table = std::string(table->name());
-  model.feature_table_id = feature_table_id(*table);
-  model.fingerprint = h200_fingerprint();
   model.fingerprint.isa = options.isa;
-  model.target = "log";
-  model.card_json = "{}";
-  for (const ConvPrediction& prediction : predictions) {
-    model.pool.push_back(prediction.config.to_config());
+  set_problem_range(model, "log2_n", {-1e300, options.most_log2_n});
+  if (options.operation) {
+    const auto number = static_cast<double>(*options.operation);
+    set_problem_range(model, "op", {number, number});
   }
-  model.portfolio = {0};
-  std::size_t engine = 0;
-  for (std::size_t i = 0; i < table->columns().size(); ++i) {
-    const FeatureInfo& column = table->columns()[i];
-    if (column.kind == FeatureKind::kProblem) {
-      model.problem_range.emplace_back(-1e300,
-                                       column.name == "log2_n" ? options.most_log2_n : 1e300);
-      if (column.name == "op" && options.operation) {
-        const auto number = static_cast<double>(*options.operation);
-        model.problem_range.back() = {number, number};
-      }
-    }
-    engine = column.name == "config_log2_engine" ? i : engine;
-  }
-  const auto by_engine = [](const ConvPrediction& p) { return p.config.engine; };
-  std::ranges::stable_sort(predictions, {}, by_engine);
-  const auto twins = std::ranges::unique(predictions, {}, by_engine);
-  predictions.erase(twins.begin(), twins.end());
-  Forest forest;
-  forest.feature_count = static_cast<std::uint32_t>(table->columns().size());
-  const auto nodes = static_cast<std::uint32_t>(predictions.size() - 1);
-  forest.trees.push_back({0, nodes, 0, nodes + 1});
-  for (std::uint32_t node = 0; node < nodes; ++node) {
-    forest.feature.push_back(static_cast<std::uint32_t>(engine));
-    forest.threshold.push_back(std::log2(1.5 + predictions[node].config.engine));
-    forest.left.push_back(~static_cast<std::int32_t>(node));
-    forest.right.push_back(node + 1 == nodes ? ~static_cast<std::int32_t>(node + 1)
-                                             : static_cast<std::int32_t>(node + 1));
-    forest.default_left.push_back(0);
-    forest.missing.push_back(Forest::Missing::kNone);
-  }
-  for (const ConvPrediction& prediction : predictions) {
-    forest.leaf_value.push_back(prediction.score);
-  }
-  set_forests(model, {std::move(forest)});
   return model;
 }
 
-inline CudnnConfig engine_config(std::int32_t engine,
-                                 std::vector<std::pair<std::int32_t, std::int32_t>> knobs = {}) {
+inline CudnnConfig engine_config(
+    std::int32_t engine, const std::vector<std::pair<std::int32_t, std::int32_t>>& knobs = {}) {
   CudnnConfig config = CudnnConfig::of_engine(engine);
   for (const auto& [type, value] : knobs) {
     EXPECT_TRUE(config.set_knob(type, value));

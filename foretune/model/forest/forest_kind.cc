@@ -71,8 +71,8 @@ ModelFacts facts_of(const std::vector<Forest>& forests) {
     splits += forest.feature.size();
   }
   ModelFacts facts;
-  facts.add("forests", concat(forests.size(), " with ", count_text(trees), " trees and ",
-                              count_text(splits), " splits"));
+  facts.add("forests", concat(forests.size(), " with ", count_of(trees, "tree"), " and ",
+                              count_of(splits, "split")));
   facts.figures = {{"forests", static_cast<double>(forests.size())},
                    {"trees", static_cast<double>(trees)},
                    {"splits", static_cast<double>(splits)}};
