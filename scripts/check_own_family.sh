@@ -1,15 +1,15 @@
 #!/usr/bin/env bash
-# Takes examples/own_family from its sources to picks as docs/guides/extending/family.md says: installs a
-# build into an empty folder, runs every command of the page in a copy of the example, and selects
-# with what came out of it from C++, C and Python.
+# Takes examples/own_family from its sources to picks as docs/guides/extending/family.md says: runs every
+# command of the page in a copy of the example, beside an installation, and selects with what came
+# out of it from C++, C and Python. Python imports the package by PYTHONPATH.
 #
-#   scripts/check_own_family.sh build/dev g++ [PYTHON]
+#   scripts/check_own_family.sh PREFIX g++ [PYTHON]
 set -euo pipefail
 if [[ $# -lt 2 || $# -gt 3 ]]; then
-  echo "usage: scripts/check_own_family.sh BUILD_FOLDER CXX_COMPILER [PYTHON]" >&2
+  echo "usage: scripts/check_own_family.sh PREFIX CXX_COMPILER [PYTHON]" >&2
   exit 2
 fi
-build="$(cd "$1" && pwd)"
+prefix="$(cd "$1" && pwd)"
 export CXX="$2"
 python="${3:+$(cd "$(dirname "$3")" && pwd)/$(basename "$3")}"
 source "$(dirname "$0")/check_functions.sh"
@@ -17,11 +17,7 @@ source "$(dirname "$0")/check_functions.sh"
 lines="$(cat "$source_root"/examples/own_family/*.{h,cc} | wc -l)"
 [[ $lines -le 250 ]] || fail "the example has $lines lines of C++; the page promises a short one"
 
-logged install cmake --install "$build" --prefix "$work/prefix"
-# A plug-in needs no symbol of the program that loads it.
-strip "$work/prefix/bin/foretune"
-export CMAKE_PREFIX_PATH="$work/prefix" PATH="$work/prefix/bin:$PATH"
-unset PYTHONPATH
+export CMAKE_PREFIX_PATH="$prefix" PATH="$prefix/bin:$PATH"
 
 # Copies, so that no path leads back into the repository by accident.
 mkdir -p "$work/source/examples"
@@ -71,8 +67,8 @@ pick="$(foretune --plugin build/stencil2d.so predict --model stencil2d.ftm --row
 cp -r "$source_root/tests/own_family" "$work/select"
 logged configure cmake -S "$work/select" -B "$work/select/build" -DCMAKE_BUILD_TYPE=Release
 logged select_build cmake --build "$work/select/build"
-cc -o "$work/select_shared" "$work/select/select.c" -I"$work/prefix/include" \
-  -L"$work/prefix/lib" -lforetune_select -Wl,-rpath,"$work/prefix/lib" ||
+cc -o "$work/select_shared" "$work/select/select.c" -I"$prefix/include" \
+  -L"$prefix/lib" -lforetune_select -Wl,-rpath,"$prefix/lib" ||
   fail "libforetune_select.so does not link"
 for program in "$work/select/build/select_cpp" "$work/select/build/select_c" "$work/select_shared"; do
   picked="$("$program" build/stencil2d.so stencil2d.ftm "$problem")"
@@ -85,7 +81,7 @@ for program in "$work/select/build/select_cpp" "$work/select/build/select_c" "$w
 done
 if [[ -n "$python" ]]; then
   blocks python >"$work/page.py"
-  picked="$(PYTHONPATH="$build/python" "$python" "$work/page.py")"
+  picked="$("$python" "$work/page.py")"
   [[ "$picked" == "$pick" ]] || fail "Python says '$picked', not '$pick'"
 fi
 echo "own family: $legal legal configs, all right; $pick from the command line, C++, C and Python"

@@ -1,9 +1,10 @@
 """Runs the code blocks of a page of documentation, as a reader would who goes from top to bottom.
 
-Blocks are fenced and say their language:
+Pages are tutorials and guides (test_pages.py), where ``source/`` is a link to this repository, and the
+READMEs of examples (scripts/check_example.py). Blocks are fenced and say their language:
 
 - ``sh`` runs in the page's folder with ``foretune`` and ``python3`` in the path and stops at the first
-  error; ``source/`` is a link to this repository.
+  error.
 - ``python`` runs in one namespace a page.
 - Any other language is a file if the comment ``<!-- file: NAME -->`` stands before the block, the next part
   of that file if the comment is ``<!-- more: NAME -->``, or part of a file of the repository if it is
@@ -23,6 +24,8 @@ A comment ``<!-- test: ... -->`` before a block changes how it is run. The parts
 
 A block within a comment of its own (``<!--``, the fence, ``-->``) runs, too, but readers do not see it: it
 prepares files for the blocks behind it, or checks what they left.
+
+The variable FORETUNE_INSTALLED names an installation of this build, which ctest makes once for all pages.
 """
 
 from __future__ import annotations
@@ -38,12 +41,14 @@ import shutil
 import subprocess
 import sys
 import tempfile
+from collections.abc import Callable
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
 FENCE = re.compile(r"^( *)```(\S*)[^\n]*\n(.*?)^\1```\s*$", re.S | re.M)
 COMMENT = re.compile(r"<!-- (file|more|in|test): (.*?) -->", re.S)
 RUN = ("sh", "python")
+INSTALLED = "FORETUNE_INSTALLED"
 FASHION_MNIST = Path("/usr/share/datasets/fashion-mnist")
 
 
@@ -59,6 +64,14 @@ class Block:
     replacements: list[tuple[str, str]] = dataclasses.field(default_factory=list)
     shows: list[str] = dataclasses.field(default_factory=list)
     fails: bool = False
+
+    @property
+    def code(self) -> str:
+        """The text as the test runs it."""
+        text = self.text
+        for old, new in self.replacements:
+            text = text.replace(old, new)
+        return text
 
 
 def _apply(block: Block, kind: str, value: str) -> None:
@@ -103,6 +116,8 @@ def blocks_of(page: Path) -> list[Block]:
 
 def tool() -> Path:
     """Returns the program `foretune` of this build."""
+    if INSTALLED in os.environ:
+        return Path(os.environ[INSTALLED]) / "bin/foretune"
     import foretune
 
     # Not resolved: in a build the package's files are links to the sources.
@@ -117,18 +132,20 @@ def tool() -> Path:
 
 @functools.cache
 def _installation() -> dict[str, str]:
-    """Installs this build into a folder that lives as long as the process, and returns the variables with
-    which CMake finds the package and the compiler that built it."""
+    """Returns the variables with which CMake finds this build as a package. Without FORETUNE_INSTALLED the
+    build is installed into a folder that lives as long as the process."""
+    if INSTALLED in os.environ:
+        return {"CMAKE_PREFIX_PATH": os.environ[INSTALLED]}
     build = tool().parents[2]
     prefix = tempfile.mkdtemp(prefix="foretune-installed-")
     atexit.register(shutil.rmtree, prefix, ignore_errors=True)
     done = subprocess.run(["cmake", "--install", str(build), "--prefix", prefix], text=True,
                           stdout=subprocess.PIPE, stderr=subprocess.STDOUT, check=False)
     assert done.returncode == 0, f"{build} cannot be installed:\n{done.stdout[-2000:]}"
-    compilers = re.findall(r"^CMAKE_(CXX|C)_COMPILER:\w+=(.+)$",
-                           (build / "CMakeCache.txt").read_text(encoding="utf-8"), re.M)
-    return {"CMAKE_PREFIX_PATH": prefix,
-            **{{"C": "CC"}.get(language, language): path for language, path in compilers}}
+    compiler = re.search(r"^CMAKE_CXX_COMPILER:\w+=(.+)$",
+                         (build / "CMakeCache.txt").read_text(encoding="utf-8"), re.M)
+    assert compiler
+    return {"CMAKE_PREFIX_PATH": prefix, "CXX": compiler[1]}
 
 
 @functools.cache
@@ -175,64 +192,65 @@ def has(need: str) -> bool:
     if need == "fashion-mnist":
         return FASHION_MNIST.exists()
     if need == "installed":
-        return shutil.which("cmake") is not None and (tool().parents[2] / "CMakeCache.txt").exists()
+        is_there = INSTALLED in os.environ or (tool().parents[2] / "CMakeCache.txt").exists()
+        return is_there and shutil.which("cmake") is not None
     return False
 
 
-def _shell(block: Block, text: str, folder: Path) -> str:
+def _environment(folder: Path, blocks: list[Block]) -> dict[str, str]:
+    """Returns the variables of the shell blocks and writes their programs into `folder`."""
     tools = folder / ".tools"
-    tools.mkdir(exist_ok=True)
-    for name, target in (("foretune", tool()), ("python3", Path(sys.executable)),
-                         ("python", Path(sys.executable))):
+    tools.mkdir()
+    for name, target in (("foretune", tool()), ("python3", sys.executable), ("python", sys.executable)):
         launcher = tools / name
         # A launcher, not a link: an interpreter of a virtual environment finds it by its own path.
         launcher.write_text(f'#!/bin/sh\nexec "{target}" "$@"\n', encoding="utf-8")
         launcher.chmod(0o755)
-    environment = {**os.environ, "PATH": f"{tools}:{os.environ['PATH']}",
-                   **(_installation() if "installed" in block.needs else {})}
-    done = subprocess.run(["bash", "-e", "-o", "pipefail", "-c", text], cwd=folder, env=environment,
+    is_installed = any("installed" in block.needs for block in blocks) and has("installed")
+    return {**os.environ, "PATH": f"{tools}:{os.environ['PATH']}", **(_installation() if is_installed else {})}
+
+
+def _shell(block: Block, folder: Path, environment: dict[str, str]) -> str:
+    done = subprocess.run(["bash", "-e", "-o", "pipefail", "-c", block.code], cwd=folder, env=environment,
                           text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, check=False)
     assert (done.returncode != 0) == block.fails, \
-        f"line {block.line} ended with {done.returncode}:\n{text}\n{done.stdout}"
+        f"line {block.line} ended with {done.returncode}:\n{block.code}\n{done.stdout}"
     return done.stdout
 
 
-def run_page(page: Path, folder: Path, capture) -> int:
-    """Runs the page in `folder`, which is the current one, and returns the number of blocks that ran.
-    `capture` returns what Python printed since the last call."""
-    if not (folder / "source").exists():
-        (folder / "source").symlink_to(ROOT)
+def _write(block: Block, folder: Path) -> None:
+    path = folder / block.file
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with path.open("a" if block.is_more else "w", encoding="utf-8") as file:
+        file.write(block.code)
+
+
+def run_page(page: Path, folder: Path, capture: Callable[[], str] = str) -> None:
+    """Runs the page in `folder`, which Python's blocks need to be the current one. `capture` returns what
+    Python printed since the last call."""
+    blocks = blocks_of(page)
+    environment = _environment(folder, blocks) if any(block.language == "sh" for block in blocks) else {}
     names: dict[str, object] = {"__name__": "__main__"}
-    ran = 0
-    for block in blocks_of(page):
-        text = block.text
-        for old, new in block.replacements:
-            text = text.replace(old, new)
+    for block in blocks:
         where = f"{page.name}:{block.line}"
         if block.within:
             assert block.text in (ROOT / block.within).read_text(encoding="utf-8"), \
                 f"{where} is not in {block.within}"
         elif block.file:
-            path = folder / block.file
-            path.parent.mkdir(parents=True, exist_ok=True)
-            with path.open("a" if block.is_more else "w", encoding="utf-8") as file:
-                file.write(text)
-        elif block.language in RUN:
-            if not all(has(need) for need in block.needs):
-                if block.language == "sh":
-                    check_options(text)
-                else:
-                    compile(text, where, "exec")
-                continue
+            _write(block, folder)
+        elif block.language not in RUN:
+            assert block.language == "text", \
+                f"{where}: say what the block is: sh, python, text, or a file (<!-- file: NAME -->)"
+        elif not all(has(need) for need in block.needs):
             if block.language == "sh":
-                output = _shell(block, text, folder)
+                check_options(block.code)
             else:
-                exec(compile("\n" * block.line + text, str(page), "exec"), names)  # noqa: S102
+                compile(block.code, where, "exec")
+        else:
+            if block.language == "sh":
+                output = _shell(block, folder, environment)
+            else:
+                exec(compile("\n" * block.line + block.code, str(page), "exec"), names)  # noqa: S102
                 output = capture()
             for shown in block.shows:
                 assert shown in output, f"{where} does not print {shown!r}:\n{output}"
-            ran += 1
-        else:
-            assert block.language == "text", \
-                f"{where}: say what the block is: sh, python, text, or a file (<!-- file: NAME -->)"
-    return ran

@@ -6,41 +6,21 @@ import sys
 
 import pytest
 
-import foretune
-from conftest import ROOT
+from page_blocks import ROOT, blocks_of, run_page
 
 
-def test_the_page_of_features_runs(tmp_path, monkeypatch, training):
-    monkeypatch.chdir(tmp_path)
-    training.save("train.ftd")
-    page = (ROOT / "docs" / "reference" / "features.md").read_text()
-    names = {}
-    for block in re.findall(r"```python\n(.*?)```", page, flags=re.DOTALL):
-        exec(compile(block, "docs/reference/features.md", "exec"), names)  # noqa: S102
-    assert names["values"] is not None
+def test_the_page_of_features_runs(tmp_path):
+    run_page(ROOT / "docs" / "reference" / "features.md", tmp_path)
 
 
 def test_the_readme_runs(tmp_path, monkeypatch):
-    section = (ROOT / "README.md").read_text().split("## Three ways in\n", 1)[1].split("\n## ", 1)[0]
-    (block,) = re.findall(r"```python\n(.*?)```", section, flags=re.DOTALL)
+    (quick,) = (block.code for block in blocks_of(ROOT / "README.md") if block.language == "python")
     monkeypatch.chdir(tmp_path)
-    quick = block
     for shown, small in (('num_shapes=200', 'num_shapes=10, family="null"'),
                          ('.dataset())', '.dataset(), trees=20, folds=2, threads=1)')):
         assert shown in quick
         quick = quick.replace(shown, small)
     exec(compile(quick, "README.md", "exec"), {})  # noqa: S102
-
-
-def test_the_quickstart_runs(tmp_path):
-    done = subprocess.run([sys.executable, str(ROOT / "examples" / "python" / "quickstart.py"),
-                           str(tmp_path / "out")], text=True, capture_output=True, check=False)
-    assert done.returncode == 0, done.stderr
-    assert re.search(r"mean efficiency of the picks: \d+\.\d %", done.stdout)
-    assert "isa=" in done.stdout.splitlines()[-1]
-    evaluation = foretune.evaluate(foretune.Model.open(tmp_path / "out" / "gemm.ftm"),
-                                   foretune.Dataset.open(tmp_path / "out" / "validation.ftd"))
-    assert "the family's default config" in evaluation.report()
 
 
 @pytest.mark.parametrize("name", ["python_options", "feature_reference"])
