@@ -14,17 +14,16 @@ bound where it does not get there), beside all networks that ours measured, and 
 
 from __future__ import annotations
 
-import argparse
 import json
-import math
 import pathlib
 import statistics
 import subprocess
 import sys
 import tempfile
+from statistics import geometric_mean
 from typing import Any
 
-from fashion_mnist import DEVIATION, FOLDER, MEAN, NAMES, TRAINING_IMAGES, read_idx
+from fashion_mnist import DEVIATION, FOLDER, MEAN, NAMES, parser_of, test_set, tuning_set, write_json
 from foretune.networks import Network
 
 ROOT = pathlib.Path(__file__).parent.parent
@@ -33,13 +32,10 @@ BUDGETS = (0.5, 1, 2, 3)
 
 def save_tasks(data: pathlib.Path, folder: pathlib.Path, names: list[str]) -> None:
     """Writes a task of each network, with the images that tune and test it."""
-    pixels = read_idx(data / "train-images-idx3-ubyte.gz")[TRAINING_IMAGES:]
-    labels = read_idx(data / "train-labels-idx1-ubyte.gz")[TRAINING_IMAGES:]
-    test_pixels = read_idx(data / "t10k-images-idx3-ubyte.gz")
-    test_labels = read_idx(data / "t10k-labels-idx1-ubyte.gz")
+    tuning, test = tuning_set(data), test_set(data)
     for name in names:
         Network.load(FOLDER / f"{name}.onnx").save_task(
-            folder / f"{name}.ftt", tuning=(pixels, labels), test=(test_pixels, test_labels),
+            folder / f"{name}.ftt", tuning=tuning, test=test,
             scale=1 / 255 / DEVIATION, shift=-MEAN / DEVIATION)
 
 
@@ -52,10 +48,6 @@ def tuned(program: pathlib.Path, task: pathlib.Path, images: int, judged: int, s
                     "--judge-search", str(searched), "--json", str(output)], check=True)
     made: dict[str, Any] = json.loads(output.read_text(encoding="utf-8"))
     return made
-
-
-def geometric_mean(values: list[float]) -> float:
-    return math.exp(statistics.fmean(math.log(value) for value in values))
 
 
 def figures_of(runs: dict[str, dict[str, Any]]) -> dict[str, float]:
@@ -87,10 +79,7 @@ def figures_of(runs: dict[str, dict[str, Any]]) -> dict[str, float]:
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__,
-                                     formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--data", type=pathlib.Path,
-                        default=pathlib.Path("/usr/share/datasets/fashion-mnist"))
+    parser = parser_of(__doc__)
     parser.add_argument("--program", type=pathlib.Path,
                         default=ROOT / "build/dev/tools/foretune/foretune")
     parser.add_argument("--networks", nargs="+", default=list(NAMES), choices=NAMES)
@@ -99,7 +88,6 @@ def main() -> int:
                         help="random networks that judge the models")
     parser.add_argument("--judge-search", type=int, default=0,
                         help="networks that a search without models may measure, to be compared with")
-    parser.add_argument("--json", type=pathlib.Path)
     arguments = parser.parse_args()
     runs: dict[str, dict[str, Any]] = {}
     with tempfile.TemporaryDirectory() as made:
@@ -114,11 +102,10 @@ def main() -> int:
     print()
     for key, value in figures.items():
         print(f"{key:24}{value:10.3f}")
-    if arguments.json:
-        first = next(iter(runs.values()))
-        content = {"name": "approx", "metrics": figures, "machine": first["machine"],
-                   "command": " ".join(sys.argv), "runs": runs}
-        arguments.json.write_text(json.dumps(content, indent=1) + "\n", encoding="utf-8")
+    first = next(iter(runs.values()))
+    content = {"name": "approx", "metrics": figures, "machine": first["machine"],
+               "command": " ".join(sys.argv), "runs": runs}
+    write_json(arguments.json, content)
     return 0
 
 

@@ -22,9 +22,7 @@ calibration, quantisation and, for ours, the plan of 64 images with its timed ke
 
 from __future__ import annotations
 
-import argparse
 import dataclasses
-import json
 import logging
 import pathlib
 import tempfile
@@ -36,8 +34,8 @@ import nncf
 import numpy as np
 import onnxruntime
 import openvino
-from fashion_mnist import (CALIBRATION_IMAGES, FOLDER, NAMES, TRAINING_IMAGES, accuracy_of, as_input,
-                           read_idx)
+from fashion_mnist import (CALIBRATION_IMAGES, FOLDER, NAMES, accuracy_of, as_input, parser_of,
+                           test_set, tuning_set, write_json)
 from foretune.networks import Layer, Network
 from networks import BATCH, in_turns
 from onnxruntime import quantization
@@ -188,24 +186,19 @@ def our_contender(network: Network, is_int8: bool, tuning: np.ndarray, test: np.
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__,
-                                     formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--data", type=pathlib.Path, help="folder of Fashion-MNIST's files",
-                        default=pathlib.Path("/usr/share/datasets/fashion-mnist"))
+    parser = parser_of(__doc__)
     parser.add_argument("--networks", nargs="+", choices=NAMES, default=list(NAMES))
     parser.add_argument("--rounds", type=int, default=41, help="turns of a call with 64 images")
     parser.add_argument("--quick", action="store_true", help="few turns, less tuning")
-    parser.add_argument("--json", type=pathlib.Path, help="write the figures into this file")
     arguments = parser.parse_args()
     nncf.set_log_level(logging.ERROR)
 
     tuning_images = 1000 if arguments.quick else 10_000
     rounds = 3 if arguments.quick else arguments.rounds
-    these = slice(TRAINING_IMAGES, TRAINING_IMAGES + tuning_images)
-    tuning = as_input(read_idx(arguments.data / "train-images-idx3-ubyte.gz")[these])
-    tuning_labels = read_idx(arguments.data / "train-labels-idx1-ubyte.gz")[these]
-    test = as_input(read_idx(arguments.data / "t10k-images-idx3-ubyte.gz"))
-    labels = read_idx(arguments.data / "t10k-labels-idx1-ubyte.gz")
+    tuning, tuning_labels = (each[:tuning_images] for each in tuning_set(arguments.data))
+    tuning = as_input(tuning)
+    test, labels = test_set(arguments.data)
+    test = as_input(test)
 
     figures: dict[str, Any] = {"onnxruntime": onnxruntime.__version__, "openvino": openvino.__version__,
                                "nncf": nncf.__version__, "quick": arguments.quick, "networks": {}}
@@ -236,8 +229,7 @@ def main() -> int:
             figures["networks"][name][way] = own
             print(f"{name:10s} {way:18s} {own['us_b1']:11.1f} {own[f'us_b{BATCH}']:13.1f} "
                   f"{own['accuracy']:11.2f} {own['tuning_s']:9.1f}", flush=True)
-    if arguments.json:
-        arguments.json.write_text(json.dumps(figures, indent=1) + "\n", encoding="utf-8")
+    write_json(arguments.json, figures)
     return 0
 
 

@@ -24,12 +24,9 @@ measured afterwards: reading that clock is a system call, at which schedulers li
 
 from __future__ import annotations
 
-import argparse
 import itertools
-import json
 import math
 import os
-import pathlib
 import signal
 import statistics
 import subprocess
@@ -38,8 +35,8 @@ import time
 from typing import Any
 
 import numpy as np
-from fashion_mnist import (CALIBRATION_IMAGES, FOLDER, NAMES, TRAINING_IMAGES, accuracy_of, as_input,
-                           read_idx)
+from fashion_mnist import (CALIBRATION_IMAGES, FOLDER, NAMES, accuracy_of, as_input, parser_of,
+                           tuning_set, write_json)
 from foretune.networks import Controller, Layer, Network, Plan
 
 ALTERNATIVES = {
@@ -162,10 +159,7 @@ def call_overhead(controller: Controller, plan: Plan, images: np.ndarray, calls:
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__,
-                                     formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--data", type=pathlib.Path, help="folder of Fashion-MNIST's files",
-                        default=pathlib.Path("/usr/share/datasets/fashion-mnist"))
+    parser = parser_of(__doc__)
     parser.add_argument("--network", choices=NAMES, default="resnet20")
     parser.add_argument("--images", type=int, default=4, help="images of a call")
     parser.add_argument("--seconds", type=float, default=30)
@@ -174,15 +168,13 @@ def main() -> int:
     parser.add_argument("--nice", type=int, default=0, help="niceness that the second process adds")
     parser.add_argument("--core", type=int, help="the core of both processes; default: the first allowed")
     parser.add_argument("--target-us", type=float, help="wanted time of a call")
-    parser.add_argument("--json", type=pathlib.Path, help="write the figures into this file")
     arguments = parser.parse_args()
 
     core = min(os.sched_getaffinity(0)) if arguments.core is None else arguments.core
     subprocess.run(["taskset", "-pc", str(core), str(os.getpid())], check=True,
                    stdout=subprocess.DEVNULL)
-    training = read_idx(arguments.data / "train-images-idx3-ubyte.gz")
-    labels = read_idx(arguments.data / "train-labels-idx1-ubyte.gz")[TRAINING_IMAGES:]
-    tuning = as_input(training[TRAINING_IMAGES:])
+    tuning, labels = tuning_set(arguments.data)
+    tuning = as_input(tuning)
     network = Network.load(FOLDER / f"{arguments.network}.onnx")
     ranges = network.calibrate(tuning[:CALIBRATION_IMAGES])
     given = np.ascontiguousarray(tuning[:arguments.images])
@@ -233,18 +225,17 @@ def main() -> int:
           f"median, 99 % below {1e6 * np.quantile(costs, 0.99):.1f} us, largest {1e6 * max(costs):.1f} us; "
           f"the controller's call takes {1e6 * overhead:.2f} us more than the plan's")
     print("calls: " + ", ".join(f"{name}: {count}" for name, count in history.items()))
-    if arguments.json:
-        figures = {
-            "network": arguments.network, "images": arguments.images, "target_us": 1e6 * target,
-            "is_attainable": is_attainable, "windows": len(at), "share_within": share,
-            "worst_ratio": worst, "ratios": [round(float(each), 5) for each in ratios],
-            "changes": changes, "switch_us_median": 1e6 * float(np.median(costs)),
-            "switch_us_p99": 1e6 * float(np.quantile(costs, 0.99)),
-            "switch_us_largest": 1e6 * max(costs), "overhead_us": 1e6 * overhead,
-            "calls": history, "quality": qualities,
-            "alone_us": {name: 1e6 * each for name, each in alone.items()},
-            "beside_us": {name: 1e6 * each for name, each in beside.items()}}
-        arguments.json.write_text(json.dumps(figures, indent=1) + "\n", encoding="utf-8")
+    figures = {
+        "network": arguments.network, "images": arguments.images, "target_us": 1e6 * target,
+        "is_attainable": is_attainable, "windows": len(at), "share_within": share,
+        "worst_ratio": worst, "ratios": [round(float(each), 5) for each in ratios],
+        "changes": changes, "switch_us_median": 1e6 * float(np.median(costs)),
+        "switch_us_p99": 1e6 * float(np.quantile(costs, 0.99)),
+        "switch_us_largest": 1e6 * max(costs), "overhead_us": 1e6 * overhead,
+        "calls": history, "quality": qualities,
+        "alone_us": {name: 1e6 * each for name, each in alone.items()},
+        "beside_us": {name: 1e6 * each for name, each in beside.items()}}
+    write_json(arguments.json, figures)
     return 0
 
 

@@ -49,8 +49,8 @@ def read_layers(role: str) -> list[Layer]:
     return layers
 
 
-def is_small(layer: Layer) -> bool:
-    """Says whether the layer has outputs, and is within the limits."""
+def work_of(layer: Layer) -> tuple[int, int]:
+    """Returns the number of operations, 0 for a layer without outputs, and of the elements of all tensors."""
     size = {name: value for name, value in layer.items() if isinstance(value, int)}
     points = size["n"]
     for axis, length, filter_length in (("d", "di", "z"), ("h", "hi", "y"), ("w", "wi", "x")):
@@ -58,7 +58,12 @@ def is_small(layer: Layer) -> bool:
         points *= max(0, (size[length] + 2 * size[f"pad_{axis}"] - reach) // size[f"stride_{axis}"] + 1)
     weights = size["k"] * size["c"] // size["g"] * size["z"] * size["y"] * size["x"]
     inputs = size["n"] * size["c"] * size["di"] * size["hi"] * size["wi"]
-    return 0 < 2 * points * weights <= MAX_FLOPS and 4 * (inputs + weights + points * size["k"]) <= MAX_BYTES
+    return 2 * points * weights, inputs + weights + points * size["k"]
+
+
+def is_small(layer: Layer) -> bool:
+    flops, elements = work_of(layer)
+    return 0 < flops <= MAX_FLOPS and 4 * elements <= MAX_BYTES
 
 
 def turned(layer: Layer, direction: str) -> str:

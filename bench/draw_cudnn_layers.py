@@ -42,14 +42,8 @@ def shape_of(layer: Layer) -> tuple[int | str, ...]:
 
 
 def is_wanted(layer: Layer, dtype: str) -> bool:
-    size = {name: value for name, value in layer.items() if isinstance(value, int)}
-    points = size["n"]
-    for axis, length, filter_length in (("d", "di", "z"), ("h", "hi", "y"), ("w", "wi", "x")):
-        reach = size[f"dilation_{axis}"] * (size[filter_length] - 1) + 1
-        points *= max(0, (size[length] + 2 * size[f"pad_{axis}"] - reach) // size[f"stride_{axis}"] + 1)
-    weights = size["k"] * size["c"] // size["g"] * size["z"] * size["y"] * size["x"]
-    inputs = size["n"] * size["c"] * size["di"] * size["hi"] * size["wi"]
-    return 0 < 2 * points * weights <= MAX_FLOPS[dtype] and inputs + weights + points * size["k"] <= MAX_ELEMENTS
+    flops, elements = conv.work_of(layer)
+    return 0 < flops <= MAX_FLOPS[dtype] and elements <= MAX_ELEMENTS
 
 
 def with_images(layer: Layer, dtype: str, rng: random.Random) -> Layer | None:

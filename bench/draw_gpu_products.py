@@ -26,6 +26,7 @@ from typing import NamedTuple
 sys.dont_write_bytecode = True
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "scripts"))
 
+from draw_shapes import log_uniform, read_products  # noqa: E402
 from network_layers_gemm import GEMM_MODELS  # noqa: E402
 from network_layers_types import TRAINING, VALIDATION  # noqa: E402
 
@@ -111,10 +112,6 @@ def pick(rng: random.Random, weights: dict[str, int]) -> str:
     return rng.choices(list(weights), list(weights.values()))[0]
 
 
-def log_uniform(rng: random.Random, low: int, high: int) -> int:
-    return round(math.exp(rng.uniform(math.log(low), math.log(high))))
-
-
 def aligned(size: int, alignment: int) -> int:
     return max(alignment, round(size / alignment) * alignment)
 
@@ -189,14 +186,6 @@ def draw_log_normal(rng: random.Random) -> Product:
                for mean, deviation in ((6.57, 2.56), (5.91, 1.67), (6.20, 2.16)))
     return Product("log-normal", "mm", m, n, k, 1, rng.choice(("bf16", "f16")),
                    rng.choice(LAYOUTS[:2]))
-
-
-def read_products(paths: list[str]) -> list[dict[str, str]]:
-    rows = []
-    for path in paths:
-        with open(path, encoding="utf-8", newline="") as file:
-            rows += list(csv.DictReader(line for line in file if not line.startswith("#")))
-    return rows
 
 
 def main() -> None:

@@ -47,10 +47,12 @@ def draw_sizes(rng: random.Random) -> tuple[str, int, int, int, str]:
     return "log-uniform", m, n, k, rng.choice(["rrr", "rcr"])
 
 
-def sizes_of(path: str) -> set[tuple[int, int, int]]:
-    with open(path, encoding="utf-8", newline="") as file:
-        rows = csv.DictReader(line for line in file if not line.startswith("#"))
-        return {(int(row["m"]), int(row["n"]), int(row["k"])) for row in rows}
+def read_products(paths: list[str]) -> list[dict[str, str]]:
+    rows = []
+    for path in paths:
+        with open(path, encoding="utf-8", newline="") as file:
+            rows += list(csv.DictReader(line for line in file if not line.startswith("#")))
+    return rows
 
 
 def main() -> None:
@@ -60,7 +62,7 @@ def main() -> None:
     parser.add_argument("--exclude", nargs="*", default=[], metavar="CSV")
     options = parser.parse_args()
     rng = random.Random(options.seed)
-    taken = set().union(*(sizes_of(path) for path in options.exclude))
+    taken = {(int(row["m"]), int(row["n"]), int(row["k"])) for row in read_products(options.exclude)}
     writer = csv.writer(sys.stdout, lineterminator="\n")
     print(f"# bench/draw_shapes.py --seed {options.seed} --count {options.count}")
     writer.writerow(["regime", "m", "n", "k", "layout"])

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import argparse
 import gzip
+import json
 import pathlib
+from typing import Any
 
 import numpy as np
 from foretune.networks import Plan
@@ -25,6 +28,17 @@ def read_idx(path: pathlib.Path) -> np.ndarray:
     return np.frombuffer(content, np.uint8, offset=8)
 
 
+def tuning_set(data: pathlib.Path) -> tuple[np.ndarray, np.ndarray]:
+    """Returns pixels and labels for tuning, which no training saw."""
+    return (read_idx(data / "train-images-idx3-ubyte.gz")[TRAINING_IMAGES:],
+            read_idx(data / "train-labels-idx1-ubyte.gz")[TRAINING_IMAGES:])
+
+
+def test_set(data: pathlib.Path) -> tuple[np.ndarray, np.ndarray]:
+    """Returns pixels and labels of the test images."""
+    return read_idx(data / "t10k-images-idx3-ubyte.gz"), read_idx(data / "t10k-labels-idx1-ubyte.gz")
+
+
 def as_input(pixels: np.ndarray) -> np.ndarray:
     """Returns images as the networks read them."""
     values = (pixels.astype(np.float32) / 255 - MEAN) / DEVIATION
@@ -41,3 +55,19 @@ def accuracy_of(plan: Plan, images: np.ndarray, labels: np.ndarray) -> float:
         right += int((plan(padded)[:len(part)].argmax(1) ==
                       labels[first:first + len(part)]).sum())
     return 100 * right / len(images)
+
+
+def parser_of(description: str | None) -> argparse.ArgumentParser:
+    """Returns a parser of the options that all benchmarks with these images have."""
+    parser = argparse.ArgumentParser(description=description,
+                                     formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--data", type=pathlib.Path, help="folder of Fashion-MNIST's files",
+                        default=pathlib.Path("/usr/share/datasets/fashion-mnist"))
+    parser.add_argument("--json", type=pathlib.Path, help="write the figures into this file")
+    return parser
+
+
+def write_json(path: pathlib.Path | None, figures: dict[str, Any]) -> None:
+    """Writes the figures where --json was given."""
+    if path:
+        path.write_text(json.dumps(figures, indent=1) + "\n", encoding="utf-8")

@@ -35,11 +35,11 @@ with open("/proc/cpuinfo", encoding="utf-8") as cpuinfo:
 import argparse
 import json
 import logging
-import math
 import pathlib
 import tempfile
 import time
 from collections.abc import Callable
+from statistics import geometric_mean
 from typing import Any
 
 import numpy as np
@@ -212,8 +212,7 @@ def main() -> None:
                  "tvm_vectorized", "metaschedule", "ours_called", "numpy_called"):
         shares = [result[name] for result in results if name in result]
         if shares:
-            mean = math.exp(sum(map(math.log, shares)) / len(shares))
-            print(f"{name:24} {mean:.3f} of the peak (least {min(shares):.3f}), "
+            print(f"{name:24} {geometric_mean(shares):.3f} of the peak (least {min(shares):.3f}), "
                   f"{len(shares)} products")
     if options.output:
         pathlib.Path(options.output).write_text(json.dumps(results, indent=1), encoding="utf-8")

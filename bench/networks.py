@@ -14,18 +14,16 @@ which no training and no choice has seen; integers are calibrated on 512 of the 
 
 from __future__ import annotations
 
-import argparse
-import json
 import math
-import pathlib
 import statistics
 import time
+from statistics import geometric_mean
 from typing import Any
 
 import numpy as np
 import onnxruntime
-from fashion_mnist import (CALIBRATION_IMAGES, FOLDER, NAMES, TRAINING_IMAGES, accuracy_of, as_input,
-                           read_idx)
+from fashion_mnist import (CALIBRATION_IMAGES, FOLDER, NAMES, accuracy_of, as_input, parser_of,
+                           test_set, tuning_set, write_json)
 from foretune.networks import Layer, Network, Plan
 
 BATCH = 64
@@ -69,10 +67,6 @@ def in_turns(calls: list[Any], rounds: int) -> list[float]:
     return [statistics.median(own) for own in times]
 
 
-def geometric_mean(values: list[float]) -> float:
-    return math.exp(statistics.fmean(math.log(value) for value in values))
-
-
 def layer_times(network: Network, ways: dict[str, Plan], images: np.ndarray, rounds: int
                 ) -> dict[str, dict[str, float]]:
     """Returns, for each way, the median ns of each layer by name."""
@@ -106,22 +100,17 @@ def ways_of(network: Network, ranges: Any, isa: str | None) -> dict[str, tuple[P
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__,
-                                     formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--data", type=pathlib.Path, help="folder of Fashion-MNIST's files",
-                        default=pathlib.Path("/usr/share/datasets/fashion-mnist"))
+    parser = parser_of(__doc__)
     parser.add_argument("--networks", nargs="+", choices=NAMES, default=list(NAMES))
     parser.add_argument("--isa", choices=("avx512", "avx2", "generic"),
                         help="instructions of our kernels; ONNX Runtime keeps its own")
     parser.add_argument("--rounds", type=int, default=41, help="turns of a call with 64 images")
     parser.add_argument("--layer-rounds", type=int, default=11, help="turns of the layers' times")
-    parser.add_argument("--json", type=pathlib.Path, help="write the figures into this file")
     arguments = parser.parse_args()
 
-    training = read_idx(arguments.data / "train-images-idx3-ubyte.gz")
-    test = as_input(read_idx(arguments.data / "t10k-images-idx3-ubyte.gz"))
-    labels = read_idx(arguments.data / "t10k-labels-idx1-ubyte.gz")
-    tuning = as_input(training[TRAINING_IMAGES:TRAINING_IMAGES + CALIBRATION_IMAGES])
+    test, labels = test_set(arguments.data)
+    test = as_input(test)
+    tuning = as_input(tuning_set(arguments.data)[0][:CALIBRATION_IMAGES])
 
     figures: dict[str, Any] = {"onnxruntime": onnxruntime.__version__, "networks": {}}
     ratios: dict[int, list[float]] = {BATCH: [], 1: []}
@@ -184,8 +173,7 @@ def main() -> int:
     for way, mean in means.items():
         print(f"  {way:20s} {mean:.2f}x in the convolutions of vgg, resnet20 and mobilenet, without "
               "their first")
-    if arguments.json:
-        arguments.json.write_text(json.dumps(figures, indent=1) + "\n", encoding="utf-8")
+    write_json(arguments.json, figures)
     return 0
 
 
