@@ -37,7 +37,7 @@ import openvino
 from fashion_mnist import (CALIBRATION_IMAGES, FOLDER, NAMES, accuracy_of, as_input, parser_of,
                            test_set, tuning_set, write_json)
 from foretune.networks import Layer, Network
-from networks import BATCH, in_turns
+from networks import BATCH, in_turns, session_of
 from onnxruntime import quantization
 from onnxruntime.quantization.shape_inference import quant_pre_process
 
@@ -87,10 +87,7 @@ class CalibrationImages(quantization.CalibrationDataReader):
 
 
 def onnxruntime_contender(path: pathlib.Path, test: np.ndarray, labels: np.ndarray) -> Contender:
-    options = onnxruntime.SessionOptions()
-    options.intra_op_num_threads = 1
-    options.inter_op_num_threads = 1
-    session = onnxruntime.InferenceSession(str(path), options, providers=["CPUExecutionProvider"])
+    session = session_of(path)
 
     def call_for(images: np.ndarray) -> Callable[[], Any]:
         return lambda: session.run(None, {"image": images})[0]

@@ -15,6 +15,7 @@ which no training and no choice has seen; integers are calibrated on 512 of the 
 from __future__ import annotations
 
 import math
+import pathlib
 import statistics
 import time
 from statistics import geometric_mean
@@ -47,13 +48,12 @@ WAYS = {
 }
 
 
-def session_of(name: str) -> Any:
+def session_of(path: pathlib.Path) -> Any:
     """Returns ONNX Runtime's session of one thread."""
     options = onnxruntime.SessionOptions()
     options.intra_op_num_threads = 1
     options.inter_op_num_threads = 1
-    return onnxruntime.InferenceSession(str(FOLDER / f"{name}.onnx"), options,
-                                        providers=["CPUExecutionProvider"])
+    return onnxruntime.InferenceSession(str(path), options, providers=["CPUExecutionProvider"])
 
 
 def in_turns(calls: list[Any], rounds: int) -> list[float]:
@@ -118,7 +118,7 @@ def main() -> int:
     worst = 0.0
     for name in arguments.networks:
         network = Network.load(FOLDER / f"{name}.onnx")
-        session = session_of(name)
+        session = session_of(FOLDER / f"{name}.onnx")
         own: dict[str, Any] = {"multiply_adds": network.multiply_adds}
         for images in (BATCH, 1):
             given = np.ascontiguousarray(test[:images])

@@ -165,17 +165,21 @@ def resnext50_32x4d(net: Layers) -> None:
     net.linear(2048, 1000)
 
 
+def spatial_pyramid(net: Layers, x: Map) -> Map:
+    """DeepLabV3's dilated layers side by side, on one map."""
+    net.conv("aspp_1x1", x, 256, 1)
+    for rate in (12, 24, 36):
+        net.conv(f"aspp_rate{rate}", x, 256, 3, dilation=rate)
+    net.linear(x.c, 256)
+    return net.conv("aspp_project", x.with_channels(5 * 256), 256, 1)
+
+
 @network(TRAINING, "DeepLabV3 with ResNet-50: Chen et al., Rethinking atrous convolution for "
          "semantic image segmentation, 2017 (torchvision, 520 x 520)", macs=178722,
          weights=42.004)
 def deeplabv3_resnet50(net: Layers) -> None:
     ends = resnet50_stages(net, image(520), dilated_from=3)
-    x = ends[3]
-    net.conv("aspp_1x1", x, 256, 1)
-    for rate in (12, 24, 36):
-        net.conv(f"aspp_rate{rate}", x, 256, 3, dilation=rate)
-    net.linear(x.c, 256)
-    x = net.conv("aspp_project", x.with_channels(5 * 256), 256, 1)
+    x = spatial_pyramid(net, ends[3])
     x = net.conv("head", x, 256, 3)
     net.conv("classes", x, 21, 1)
     # The auxiliary head, which is used in training only, is part of the published totals.
@@ -320,17 +324,21 @@ def inception(net: Layers, name: str, x: Map, *branches: list[tuple[int, Sizes]]
     return out.with_channels(kept)
 
 
+# The modules of GoogLeNet: their names and the filters of each part.
+GOOGLENET = (
+    ("3a", 64, 96, 128, 16, 32, 32), ("3b", 128, 128, 192, 32, 96, 64),
+    ("4a", 192, 96, 208, 16, 48, 64), ("4b", 160, 112, 224, 24, 64, 64),
+    ("4c", 128, 128, 256, 24, 64, 64), ("4d", 112, 144, 288, 32, 64, 64),
+    ("4e", 256, 160, 320, 32, 128, 128), ("5a", 256, 160, 320, 32, 128, 128),
+    ("5b", 384, 192, 384, 48, 128, 128))
+
+
 @network(TRAINING, "GoogLeNet: Szegedy et al., Going deeper with convolutions, 2014", macs=1580)
 def googlenet(net: Layers) -> None:
     x = net.conv("conv1", image(224), 64, 7, 2).pooled(3, 2, ceil=True)
     x = net.conv("conv2", x, 64, 1)
     x = net.conv("conv3", x, 192, 3).pooled(3, 2, ceil=True)
-    for name, a, b1, b3, c1, c5, pooled in (
-            ("3a", 64, 96, 128, 16, 32, 32), ("3b", 128, 128, 192, 32, 96, 64),
-            ("4a", 192, 96, 208, 16, 48, 64), ("4b", 160, 112, 224, 24, 64, 64),
-            ("4c", 128, 128, 256, 24, 64, 64), ("4d", 112, 144, 288, 32, 64, 64),
-            ("4e", 256, 160, 320, 32, 128, 128), ("5a", 256, 160, 320, 32, 128, 128),
-            ("5b", 384, 192, 384, 48, 128, 128)):
+    for name, a, b1, b3, c1, c5, pooled in GOOGLENET:
         if name in ("4a", "5a"):
             x = x.pooled(3, 2, ceil=True)
         x = inception(net, f"inception{name}", x, [(a, 1)], [(b1, 1), (b3, 3)],

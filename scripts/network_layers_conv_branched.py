@@ -5,7 +5,8 @@ versions of the networks, with equal pads on both sides.
 
 from __future__ import annotations
 
-from network_layers_conv import basic_block, bottleneck, inception, inverted_residual, signal
+from network_layers_conv import (GOOGLENET, basic_block, bottleneck, inception, inverted_residual, signal,
+                                 spatial_pyramid)
 from network_layers_types import VALIDATION, Layers, Map, divisible, image, network
 
 
@@ -200,12 +201,7 @@ def i3d(net: Layers) -> None:
     x = net.conv("conv1", Map(3, (64, 224, 224)), 64, 7, 2).pooled((1, 3, 3), (1, 2, 2), (0, 1, 1))
     x = net.conv("conv2", x, 64, 1)
     x = net.conv("conv3", x, 192, 3).pooled((1, 3, 3), (1, 2, 2), (0, 1, 1))
-    for name, a, b1, b3, c1, c3, pooled in (
-            ("3a", 64, 96, 128, 16, 32, 32), ("3b", 128, 128, 192, 32, 96, 64),
-            ("4a", 192, 96, 208, 16, 48, 64), ("4b", 160, 112, 224, 24, 64, 64),
-            ("4c", 128, 128, 256, 24, 64, 64), ("4d", 112, 144, 288, 32, 64, 64),
-            ("4e", 256, 160, 320, 32, 128, 128), ("5a", 256, 160, 320, 32, 128, 128),
-            ("5b", 384, 192, 384, 48, 128, 128)):
+    for name, a, b1, b3, c1, c3, pooled in GOOGLENET:
         if name == "4a":
             x = x.pooled(3, 2, 1)
         if name == "5a":
@@ -231,12 +227,7 @@ def deeplabv3_mobilenet_v3(net: Layers) -> None:
         x = inverted_residual(net, f"block{i}", x, expanded, width, filter, stride,
                               divisible(expanded / 4) if excite else 0, dilation)
         auxiliary = x if i == 4 else auxiliary
-    x = net.conv("last", x, 960, 1)
-    net.conv("aspp_1x1", x, 256, 1)
-    for rate in (12, 24, 36):
-        net.conv(f"aspp_rate{rate}", x, 256, 3, dilation=rate)
-    net.linear(x.c, 256)
-    x = net.conv("aspp_project", x.with_channels(5 * 256), 256, 1)
+    x = spatial_pyramid(net, net.conv("last", x, 960, 1))
     net.conv("classes", net.conv("head", x, 256, 3), 21, 1)
     net.conv("auxiliary_classes", net.conv("auxiliary", auxiliary, 10, 3), 21, 1)
 
