@@ -16,7 +16,7 @@ from sources import ROOT, report  # noqa: E402
 
 MOST_COMMITS = 120
 # CI checks what changed since these steps, and everything where they never ran.
-CHECKED_SINCE = ("clang-tidy", "sanitizers")
+CHECKED_SINCE = ("clang-tidy", "sanitizers", "benchmarks")
 
 
 def is_shallow() -> bool:

@@ -78,6 +78,13 @@ def sanitizers(log: Path) -> dict[str, float]:
     return tests_passed(run(log, "ctest", "--preset", "asan"))
 
 
+def benchmarks(log: Path) -> dict[str, float]:
+    """Compiles them all: they are not built with the tests."""
+    build(log, "dev", "benchmarks")
+    listed = (ROOT / "build/dev/programs.txt").read_text(encoding="utf-8")
+    return {"programs": float(listed.count("|bench|"))}
+
+
 def fuzzing(log: Path) -> dict[str, float]:
     text = run(log, "scripts/fuzz.sh", "60")
     return {f"runs {name}": float(runs) for name, runs in re.findall(r"^(\w+) +(\d+) runs$", text, re.M)}
@@ -140,7 +147,7 @@ def random_tests(log: Path) -> dict[str, float]:
 
 def peers(log: Path) -> dict[str, float]:
     run(log, "scripts/install_dependencies.sh", "--bench")
-    build(log, "bench")  # all of them: CI compiles those that changed since
+    build(log, "bench", "bench_gemm_vs_blas", "bench_loop_nest")
     figures: dict[str, float] = {}
     for name, arguments in (("gemm_vs_blas", ["--tune", "2", "--rounds", "7"]),
                             ("loop_nest", ["--shapes", "bench/shapes/loop_test.csv",
@@ -168,7 +175,7 @@ def slurm(log: Path) -> dict[str, float]:
 
 
 STEPS = {"clang-tidy": clang_tidy, "tidy changes": tidy_changes, "sanitizers": sanitizers,
-         "fuzzing": fuzzing, "threads": threads, "random tests": random_tests, "peers": peers,
+         "benchmarks": benchmarks, "fuzzing": fuzzing, "threads": threads, "random tests": random_tests, "peers": peers,
          "slurm": slurm, "extension cost": extension_cost,
          **{name: pytorch(requirement) for name, requirement in PYTORCH.items()}}
 
