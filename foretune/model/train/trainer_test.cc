@@ -1,6 +1,7 @@
 // Models trained on times from a formula, so that the right result is known.
 #include "foretune/model/train/trainer.h"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -20,6 +21,8 @@
 
 namespace foretune {
 namespace {
+
+using ::testing::HasSubstr;
 
 double metric(const TrainResult& result, const std::string& name) {
   for (const auto& [key, value] : result.metrics) {
@@ -232,6 +235,24 @@ TEST(TrainGbdt, OneGroupTrainsWithoutHeldOutFigures) {
   const auto result = train_gbdt(dataset, options);
   ASSERT_TRUE(result) << result.error().message;
   EXPECT_TRUE(result->metrics.empty());
+}
+
+// A run that is stopped early may leave a problem with a single time.
+TEST(TrainGbdt, AProblemWithOneTimeIsNoFold) {
+  Dataset dataset(tile_header());
+  for (const Config& config : tiles()) {
+    add(dataset, shape(512, 512, 512), config, formula_ns(shape(512, 512, 512), config));
+  }
+  add(dataset, shape(64, 64, 64), tiles().front(), 1000);
+  const auto result = train_gbdt(dataset, quick_options());
+  ASSERT_TRUE(result) << result.error().message;
+  EXPECT_TRUE(result->metrics.empty());
+  Dataset single(tile_header());
+  add(single, shape(64, 64, 64), tiles().front(), 1000);
+  const auto refused = train_gbdt(single, quick_options());
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error().code, ErrorCode::kInvalidArgument);
+  EXPECT_THAT(refused.error().message, HasSubstr("one successful measurement"));
 }
 
 TEST(TrainGbdt, LearnsTheSameWhateverTheThreads) {

@@ -135,6 +135,10 @@ Result<TrainingData> training_data(const Dataset& dataset, const TrainOptions& o
   TrainingData out;
   FORETUNE_TRY(out.table, table_for(dataset, options.feature_table));
   FORETUNE_TRY(out.set, make_training_set(dataset, *out.table, options.weight_decay));
+  if (out.set.size() < kFewestExamples) {
+    return fail(ErrorCode::kInvalidArgument,
+                "the data set holds one successful measurement, and a model compares at least two");
+  }
   const std::vector<std::string_view> names(options.without_columns.begin(),
                                             options.without_columns.end());
   FORETUNE_TRY(const std::vector<std::uint16_t> found, find_columns(*out.table, names));

@@ -18,6 +18,9 @@
 
 namespace foretune::train_internal {
 
+// A model compares; the booster also draws a part of the examples for each tree.
+inline constexpr std::size_t kFewestExamples = 2;
+
 // One example per ok or censored row of a problem that has at least one ok row.
 struct TrainingSet {
   Matrix matrix;
@@ -56,8 +59,8 @@ struct TrainingData {
   TrainingSet set;
 };
 // Keeps the trees from the columns that are to be left out. Errors: those of table_for() and
-// make_training_set(); kMismatch with the names of columns that the table does not have;
-// kInvalidArgument for a base column whose order means nothing.
+// make_training_set(); kInvalidArgument below kFewestExamples; kMismatch with the names of columns
+// that the table does not have; kInvalidArgument for a base column whose order means nothing.
 Result<TrainingData> training_data(const Dataset& dataset, const TrainOptions& options);
 
 // The rows that count: one per (problem, config), re-measured ones first, ok before censored.

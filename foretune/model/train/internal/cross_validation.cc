@@ -38,7 +38,17 @@ std::vector<std::uint32_t> all_rows(const TrainingSet& set) {
   return rows;
 }
 
-// Folds of the problems of `rows`; fewer than wanted when there are fewer groups, none below two.
+Rows split_rows(const TrainingSet& set, std::span<const std::uint32_t> rows,
+                const std::vector<std::uint32_t>& fold_of_problem, std::uint32_t fold) {
+  Rows out;
+  for (const std::uint32_t row : rows) {
+    (fold_of_problem[set.problem[row]] == fold ? out.valid : out.train).push_back(row);
+  }
+  return out;
+}
+
+// Folds of the problems of `rows`; fewer than wanted when there are fewer groups. None below two,
+// or where a fold would leave too few examples to learn from.
 Folds deal(const Dataset& dataset, const TrainingSet& set, std::span<const std::uint32_t> rows,
            std::uint32_t wanted, GroupKey key, Rng& rng) {
   const std::vector<std::uint32_t> used = problems_of(set, rows);
@@ -54,21 +64,17 @@ Folds deal(const Dataset& dataset, const TrainingSet& set, std::span<const std::
   if (count < 2) {
     return out;
   }
-  out.count = count;
   // Only problems with something to learn are dealt: a fold without any would say nothing.
   const std::vector<std::uint32_t> dealt = group_folds(problems, count, rng, key);
   for (std::size_t i = 0; i < used.size(); ++i) {
     out.of_problem[used[i]] = dealt[i];
   }
-  return out;
-}
-
-Rows split_rows(const TrainingSet& set, std::span<const std::uint32_t> rows,
-                const std::vector<std::uint32_t>& fold_of_problem, std::uint32_t fold) {
-  Rows out;
-  for (const std::uint32_t row : rows) {
-    (fold_of_problem[set.problem[row]] == fold ? out.valid : out.train).push_back(row);
+  for (std::uint32_t fold = 0; fold < count; ++fold) {
+    if (split_rows(set, rows, out.of_problem, fold).train.size() < kFewestExamples) {
+      return {.count = 0, .of_problem = std::vector<std::uint32_t>(out.of_problem.size(), 0)};
+    }
   }
+  out.count = count;
   return out;
 }
 
