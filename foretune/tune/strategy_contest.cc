@@ -196,6 +196,7 @@ void Contest::follow_ways() {
 
 Result<ContestResult> Contest::run(std::span<const Contestant> contestants) {
   FORETUNE_TRY(space_, family_.space(problem_));
+  FORETUNE_TRY_STATUS(check_contestants(contestants, *space_));
   result_.name = problem_.text();
   result_.problem = problem_.text();
   for (const Contestant& contestant : contestants) {
@@ -265,6 +266,19 @@ Result<std::vector<Contestant>> Contestant::parse_list(std::string_view names) {
 std::string_view speed_unit(const Problem& problem) {
   const std::optional<ProblemWork> work = problem_work(problem);
   return work && work->flops > 0 ? "GFLOP/s" : "runs/s";
+}
+
+Status check_contestants(std::span<const Contestant> contestants, const Space& space) {
+  for (const StrategyEntry* const entry : strategies()) {
+    const bool takes_part = std::ranges::any_of(
+        contestants, [&](const Contestant& each) { return each.strategy == entry->name; });
+    if (takes_part && entry->steps_only && space.sequential() == nullptr) {
+      return fail(ErrorCode::kUnsupported, "the strategy '", entry->name,
+                  "' walks spaces that are built step by step, and ", space.schema().name,
+                  " is not");
+    }
+  }
+  return {};
 }
 
 Result<ContestResult> run_contest(const Family& family, Measurer& measurer, JournalWriter* journal,

@@ -100,8 +100,12 @@ struct ContestOptions {
   std::function<void(const Contestant& contestant)> on_search;
 };
 
+// Errors: kUnsupported for a strategy that needs a space built step by step, when this is none.
+Status check_contestants(std::span<const Contestant> contestants, const Space& space);
+
 // Every contestant may take options.tune.budget; the final comparison comes on top. All
-// measurements are appended to `journal` when there is one. Errors: those of search_problem();
+// measurements are appended to `journal` when there is one. Errors: those of check_contestants(),
+// before anything is measured, and of search_problem();
 // kInvalidArgument for a budget without a limit, kUnsupported for an objective other than the time.
 Result<ContestResult> run_contest(const Family& family, Measurer& measurer, JournalWriter* journal,
                                   const Problem& problem, std::span<const Contestant> contestants,

@@ -148,6 +148,19 @@ TEST(RunContest, RefusesWhatHasNoEndAndNoTime) {
   EXPECT_EQ(measurer.calls(), 0U);
 }
 
+TEST(RunContest, RefusesAStrategyThatCannotWalkTheSpaceBeforeItMeasures) {
+  const auto family = make_null({}).value();
+  HashMeasurer measurer;
+  const auto result =
+      run_contest(*family, measurer, nullptr, Problem::parse("gemm m=64 n=64 k=64").value(),
+                  Contestant::parse_list("random,guided").value(), limited_to(20), {});
+  ASSERT_FALSE(result);
+  EXPECT_EQ(result.error().code, ErrorCode::kUnsupported);
+  EXPECT_THAT(result.error().message,
+              HasSubstr("'guided' walks spaces that are built step by step"));
+  EXPECT_EQ(measurer.calls(), 0U);
+}
+
 // Any family will do: here the first default config is where searches start.
 TEST(RunContest, SpacesThatAreNotBuiltStepByStepHaveNoWay) {
   const auto family = make_null({}).value();

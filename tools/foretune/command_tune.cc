@@ -55,6 +55,10 @@ std::vector<std::pair<std::string, std::string>> facts_of(const PreparedTuning& 
 Result<int> compare_strategies(const TuneArguments& arguments, const PreparedTuning& ready,
                                const std::vector<Contestant>& contestants,
                                const Invocation& invocation) {
+  // A strategy that cannot run is refused before there is a folder.
+  FORETUNE_TRY(const std::unique_ptr<Space> first,
+               ready.live.family->space(ready.problems.front()));
+  FORETUNE_TRY_STATUS(check_contestants(contestants, *first));
   FORETUNE_TRY(ContestLog log,
                ContestLog::create({.folder = arguments.folder,
                                    .source = ready.source,

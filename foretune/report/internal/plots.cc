@@ -213,7 +213,7 @@ Figure picks_plot(const Evaluation& evaluation) {
               std::max({values.high, mean.value, mean.high})};
     names = std::max(names, formats::text_width(picker->name, kNameLetters));
   }
-  names = std::min(names, 230.0);
+  names = std::min(names, 260.0);
   const Panel panel{.left = 16 + names + 12,
                     .top = 6,
                     .right = kWidth - 160,
