@@ -204,7 +204,7 @@ model=(--model_dir models/gemm_universal_fp8_gfx950)
 refused 3 "the operation grouped_conv has other problems" predict "${model[@]}" --m 1 --n 1 --k 1 \
   --operation grouped_conv
 refused 2 "dtype=fp7 is not one of" predict "${model[@]}" --m 1 --n 1 --k 1 --dtype fp7
-refused 2 "m is missing" predict "${model[@]}"
+refused 2 "no problem is given: by --m, --n, --k, or as text: gemm m=... n=... k=..." predict "${model[@]}"
 refused 3 "there is no model of 'time'; there are tflops" predict "${model[@]}" --m 1 --n 1 --k 1 \
   --rank-by time
 refused 2 "--kernels has an effect only with a directory" predict --model a.ftm --kernels b --m 1 \

@@ -48,6 +48,13 @@ for arguments in "--plugin $good collect --help" "collect --plugin=$good --help"
   grep -q "ring" out.txt
   grep -q -- "--log-normal-beads-mean" out.txt
 done
+# The description that help prints works as it is.
+expect 0 "$foretune" help plugin
+cp out.txt blur.toml
+printf '#!/bin/sh\ncase "$*" in *rows*) echo 0.01 ;; *) echo 0.02 ;; esac\n' >blur.py
+chmod +x blur.py
+expect 0 "$foretune" --plugin blur.toml tune --family blur blur size=200 --budget 12 --rounds 2
+grep -q "best: .*order=rows" out.txt
 # Libraries of devices that doctor opens and closes keep memory of theirs.
 expect 0 env ASAN_OPTIONS=detect_leaks=0 "$foretune" doctor --no-peaks --plugin "$good" \
   --plugin "$good"

@@ -89,7 +89,11 @@ Result<DatasetHeader> decode_header(std::span<const std::byte> payload) {
   }
   header.role = static_cast<DatasetRole>(role);
   const ProblemSchema* schema = find_problem_schema(header.problem_type);
-  if (schema == nullptr || schema->id() != problem_schema) {
+  if (schema == nullptr) {
+    return fail(ErrorCode::kMismatch, "the data set's problems are of family '", header.family,
+                "', whose description or plug-in is not loaded (--plugin FILE)");
+  }
+  if (schema->id() != problem_schema) {
     return fail(ErrorCode::kMismatch,
                 "the data set describes its problems by another version of "
                 "their fields than this program");

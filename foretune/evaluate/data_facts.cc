@@ -193,9 +193,9 @@ class DataDescription {
     }
     if (const std::size_t few = few_candidates(); few > 0) {
       warn(count_text(few), " of ", count_of(input_.evaluated.size(), "problem"),
-           " have fewer than ", kFewCandidates,
-           " measured configs although more are legal: their best may be far from the best there ",
-           "is, and efficiencies look too good.");
+           " have fewer than ", kFewCandidates, " measured configs",
+           known_space(dataset_, model_) ? " although more are legal: " : "; if more are legal, ",
+           "their best may be far from the best there is, and efficiencies look too good.");
     }
     if (uncertain_oracles_ > 0) {
       warn("On ", count_text(uncertain_oracles_), " of ",
@@ -255,6 +255,10 @@ class DataDescription {
     std::size_t counted = 0;
     for (std::size_t i = 0; i < candidates_.size(); ++i) {
       if (candidates_[i] >= static_cast<double>(kFewCandidates)) {
+        continue;
+      }
+      // Without a space, a problem on which all configs were measured lacks none that is known.
+      if (!space && candidates_[i] >= static_cast<double>(dataset_.configs().size())) {
         continue;
       }
       if (space && counted++ < kMaxCounted) {

@@ -366,6 +366,23 @@ TEST(Evaluate, ASpaceWithFewConfigsIsNoReasonToWarn) {
   EXPECT_THAT(warnings_of(out), HasSubstr("1 of 25 problems have fewer than 256"));
 }
 
+TEST(Evaluate, DataWithoutASpaceLackNoConfigThatIsKnown) {
+  Dataset dataset(sample_header());
+  for (std::int64_t m = 1; m <= 25; ++m) {
+    for (std::int32_t c = 0; c < 3; ++c) {
+      add_sample(dataset, sample_problem(m), sample_config(c), 100 + c);
+    }
+  }
+  const auto warnings = [&] {
+    return warnings_of(*evaluate(dataset,
+                                 rank_with_scores(dataset, std::vector<double>(dataset.size(), 0)),
+                                 nullptr, kQuick));
+  };
+  EXPECT_THAT(warnings(), Not(HasSubstr("fewer than 256")));
+  add_sample(dataset, sample_problem(25), sample_config(3), 200);
+  EXPECT_THAT(warnings(), HasSubstr("24 of 25 problems have fewer than 256 measured configs; if"));
+}
+
 TEST(Evaluate, ProblemsThatWereNotRankedAreLeftOutAloud) {
   Rng rng(6);
   const Dataset dataset = random_dataset(10, 5, false, rng);

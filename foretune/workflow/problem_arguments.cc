@@ -378,6 +378,19 @@ Result<Problem> OneProblemArguments::parse(ProblemType type, PayloadStore& paylo
     return parse_problem(join(text, " "), payloads);
   }
   const ProblemSchema& schema = find_problem_type(type)->schema;
+  if (!has_sizes() && payload.empty()) {
+    std::string options;
+    std::string example(schema.name);
+    for (const ProblemField& field : schema.fields) {
+      if (!field.default_value) {
+        options += concat(options.empty() ? "" : ", ", "--", field.name);
+        example += concat(" ", field.name, "=...");
+      }
+    }
+    return fail(ErrorCode::kInvalidArgument, "no problem is given: ",
+                options.empty() ? std::string() : concat("by ", options, ", or "),
+                "as text: ", example);
+  }
   std::string all(schema.name);
   for (const auto& [name, value] : sizes) {
     if (!value) {
@@ -385,7 +398,7 @@ Result<Problem> OneProblemArguments::parse(ProblemType type, PayloadStore& paylo
     }
     if (!schema.find(name)) {
       return fail(ErrorCode::kInvalidArgument, "--", name, ": a ", schema.name, " problem has no ",
-                  name);
+                  name, "; the family or the model decides the type");
     }
     all += concat(" ", name, "=", *value);
   }

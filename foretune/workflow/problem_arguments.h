@@ -73,8 +73,8 @@ struct OneProblemArguments {
   void assume(const std::string& field, std::string label);
   [[nodiscard]] bool given() const { return !text.empty() || has_sizes(); }
   // Sizes make a problem of `type`; a text may name another type. Labels may be Composable Kernel's
-  // words. Errors: kInvalidArgument for both
-  // at once and for a size that the type does not have; those of parse_problem().
+  // words. Errors: kInvalidArgument for both at once, for neither, and for a size that the type
+  // does not have; those of parse_problem().
   [[nodiscard]] Result<Problem> parse(ProblemType type, PayloadStore& payloads) const;
 
  private:

@@ -47,7 +47,7 @@ void TuneArguments::visit_search(OptionList& list) {
            "time_ns pack_ns\" (default: minimise time_ns)");
   list.add("budget", budget, "60s|500",
            "search each problem for this long (s, m, h) or by this many measurements; the final "
-           "comparison comes on top");
+           "comparison, of --finalists in --rounds, comes on top");
   list.add("strategy", strategy, "NAME", "search strategy (default: local; model with --model)")
       .choose(strategy_names());
   list.add("model", model, "FILE",

@@ -45,6 +45,11 @@ void report_counts(const CollectResult& result, const OutputPaths& paths) {
   print(concat(count_of(progress.measured, "measurement"), " of ",
                count_of(progress.problems_done, "problem"), " in ",
                duration_text(progress.elapsed_s), outcomes.empty() ? "" : ": ", outcomes, "\n"));
+  if (progress.rounds == 0 && progress.problems_done < progress.problems_total) {
+    print(concat(count_text(progress.problems_done), " of ",
+                 count_of(progress.problems_total, "problem"),
+                 " are complete; the same command goes on from there\n"));
+  }
   if (progress.resumed > 0) {
     print(concat(count_text(progress.resumed), " were there already\n"));
   }

@@ -96,7 +96,8 @@ void GlobalOptions::visit(OptionList& list) {
   list.add_switch("no-color", no_color, "print without colours (also when NO_COLOR is set)");
   list.add("plugin", plugins, "FILE",
            "load a plug-in: a shared library with families, problem types, feature tables or "
-           "strategies, or a TOML file that describes a program with knobs; may be repeated")
+           "strategies, or a TOML file that describes a program with knobs (`foretune help plugin` "
+           "prints one); may be repeated")
       .repeat();
 }
 
@@ -285,6 +286,9 @@ Result<ParsedCommand> parse_command_line(const std::vector<std::string>& argumen
     }
   }
   if (wants_help) {
+    if (!arguments.empty() && arguments.back() == "plugin") {
+      return ParsedCommand{.print = std::string(plugin_example())};
+    }
     const Subcommand* about = nullptr;
     for (const std::string& argument : arguments) {
       about = about == nullptr ? find_subcommand(argument) : about;

@@ -71,6 +71,8 @@ Result<ParsedCommand> parse_command_line(const std::vector<std::string>& argumen
                                          GlobalOptions& global);
 
 std::string help_text(const Subcommand* subcommand, bool color);
+// Returns a TOML file that describes a program with flags, with comments: `foretune help plugin`.
+std::string_view plugin_example();
 // Returns the completion script for "bash", "zsh" or "fish".
 Result<std::string> completion_script(std::string_view shell);
 

@@ -119,6 +119,32 @@ std::span<const ExitCode> exit_codes() {
   return kExitCodes;
 }
 
+std::string_view plugin_example() {
+  return R"(# Describes a program with flags, so that Foretune can choose them. Here blur.py, beside this file,
+# is run as: ./blur.py --size=1000 --tile=32 --order=rows, and prints its seconds. Then
+#
+#   foretune --plugin blur.toml tune --family blur blur size=1000 --budget 30s
+#
+name = "blur"
+description = "blurs a picture"
+
+[problem]      # what is given: numbers, or {labels = ["a", "b"]}; `draw` bounds what collect draws
+size = {min = 1, max = 100000, draw = [100, 4000], help = "edge of the picture"}
+
+[parameters]   # what is chosen; without `default` the first value is the default
+tile = {values = [8, 16, 32, 64, 128], default = 32}
+order = ["rows", "columns"]
+
+[run]          # words; no shell reads them, and an empty word disappears
+command = ["{source}/blur.py", "--size={size}", "--tile={tile}", "--order={order}"]
+time_limit_s = 60
+
+[time]         # where the program says its time; without it, the whole run is timed, start included
+from = "stdout"
+unit = "s"
+)";
+}
+
 namespace {
 
 struct Style {

@@ -251,10 +251,13 @@ Result<ProblemType> type_of_csv_columns(const std::vector<std::string>& names) {
     columns.insert(trim(name));
   }
   std::string needed;
+  std::string nearest;  // a type of which columns are there, and others missing
+  std::size_t most_there = 0;
   std::optional<ProblemType> best;
   std::size_t most = 0;
   for (const ProblemTypeInfo* type : problem_types()) {
     std::string all;
+    std::string missing;
     std::size_t found = 0;
     bool is_whole = type->schema.payload != PayloadUse::kRequired;
     for (const ProblemField& field : type->schema.fields) {
@@ -263,7 +266,14 @@ Result<ProblemType> type_of_csv_columns(const std::vector<std::string>& names) {
       if (!field.default_value) {
         all += concat(" ", field.name);
         is_whole = is_whole && is_there;
+        if (!is_there) {
+          missing += concat(missing.empty() ? "" : ", ", field.name, " (", field.help, ")");
+        }
       }
+    }
+    if (found > most_there) {
+      most_there = found;
+      nearest = concat("for problems of type ", type->schema.name, " the CSV lacks ", missing);
     }
     if (is_whole && found > most) {
       best = type->schema.type;
@@ -274,8 +284,9 @@ Result<ProblemType> type_of_csv_columns(const std::vector<std::string>& names) {
   if (best) {
     return *best;
   }
-  return fail(ErrorCode::kCorrupt, "the columns of the CSV are those of no type of problem (",
-              needed, ")");
+  return fail(ErrorCode::kCorrupt,
+              "the columns of the CSV are those of no type of problem: ", nearest,
+              nearest.empty() ? "" : "; ", needed);
 }
 
 }  // namespace foretune::dataset_internal
