@@ -292,7 +292,7 @@ class TuneOptions(RunOptions, total=False):
     (default: minimise time_ns)"""
     budget: str
     """search each problem for this long (s, m, h) or by this many measurements; the final
-    comparison comes on top (default: 60s)"""
+    comparison, of ``finalists`` in ``rounds``, comes on top (default: 60s)"""
     strategy: Literal[
         "exhaustive", "random", "stratified", "model", "local", "de", "evolution", "annealing",
         "greedy", "beam-bfs", "beam-dfs", "mcts", "guided", "policy"]
