@@ -273,9 +273,9 @@ TEST(CublasltDispatchTest, RanksOfTheHeuristicCanBeThePick) {
 // The model's scores depend only on the tile.
 TEST(CublasltDispatchTest, AMarginIsOverWhatTheModelSaysOfTheHeuristicsFirst) {
   const MatmulSample sample({.type = CudaType::kBf16});
-  const auto with_margin = [&](std::vector<Prediction> predictions, double margin) {
-    const auto dispatcher = open_dispatcher(
-        {.model = cublaslt_model(std::move(predictions)), .dispatch = {.margin = margin}});
+  const auto with_margin = [&](const std::vector<Prediction>& predictions, double margin) {
+    const auto dispatcher =
+        open_dispatcher({.model = cublaslt_model(predictions), .dispatch = {.margin = margin}});
     return run(*dispatcher, sample);
   };
   const CublasltDecision first = with_margin(sample_predictions(), 100);

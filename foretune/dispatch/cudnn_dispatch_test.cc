@@ -14,7 +14,6 @@ namespace foretune {
 namespace {
 
 using ::testing::HasSubstr;
-using ::testing::StartsWith;
 
 constexpr std::int32_t kSplit = 17;
 

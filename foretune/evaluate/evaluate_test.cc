@@ -329,8 +329,7 @@ TEST(Evaluate, WarnsOfWhatMakesFiguresDoubtful) {
   for (const char* expected :
        {"trained on another machine (another device)", "Only 2 problems", "fewer than 256",
         "On 1 of 2 problems a config that was stopped early might be faster",
-        "The figures leave out 1 problem of the data set: 1 without any measured time, 0 not "
-        "ranked",
+        "leave out 1 problem of the data set: 1 without any measured time, 0 not ranked",
         "2 contexts", "loaded or throttled", "trained on this very data set"}) {
     EXPECT_THAT(warnings, HasSubstr(expected));
   }
