@@ -226,6 +226,7 @@ mark { background: var(--mark); color: inherit; border-radius: 3px; padding: 0 2
 .facts dd { margin: 0; overflow-wrap: anywhere; }
 @media (max-width: 900px) {
   .pair { grid-template-columns: minmax(0, 1fr); gap: 0; }
+  .pair.tuned { gap: 20px; }
   .tiles { grid-template-columns: repeat(3, 1fr); }
   .tile.first { grid-column: 1 / -1; }
   .tile.first .value { font-size: 40px; }
