@@ -81,7 +81,11 @@ done
 printf 'a,b,time_ns\n1,2,3\n' >nothing.csv
 expect 3 "$foretune" convert nothing.csv --output nothing.ftd
 one_sentence
-grep -q "no type of problem: .*gemm needs m n k, conv needs n c k hi wi y x, " err.txt
+grep -q "no type of problem: gemm needs m n k, conv needs n c k hi wi y x, " err.txt
+printf 'size_1,algorithm,time_ns\n1,merge,3\n' >sizes.csv
+expect 3 "$foretune" convert sizes.csv --output nothing.ftd
+one_sentence
+grep -q "for problems of type kernel the CSV lacks variant (number of the kernel's variant); " err.txt
 
 # Recorded measurements of kernels that do not run here.
 recorded=(--family recorded --family-data "$source_dir/tests/golden/conv.ftd")

@@ -271,7 +271,7 @@ Result<ProblemType> type_of_csv_columns(const std::vector<std::string>& names) {
         }
       }
     }
-    if (found > most_there) {
+    if (found > most_there && !missing.empty()) {
       most_there = found;
       nearest = concat("for problems of type ", type->schema.name, " the CSV lacks ", missing);
     }
