@@ -251,13 +251,14 @@ Result<ProblemType> type_of_csv_columns(const std::vector<std::string>& names) {
     columns.insert(trim(name));
   }
   std::string needed;
-  std::string nearest;  // a type of which columns are there, and others missing
+  std::string nearest;  // a type of which columns are there, and a single one is missing
   std::size_t most_there = 0;
   std::optional<ProblemType> best;
   std::size_t most = 0;
   for (const ProblemTypeInfo* type : problem_types()) {
     std::string all;
     std::string missing;
+    std::size_t lacking = 0;
     std::size_t found = 0;
     bool is_whole = type->schema.payload != PayloadUse::kRequired;
     for (const ProblemField& field : type->schema.fields) {
@@ -267,11 +268,12 @@ Result<ProblemType> type_of_csv_columns(const std::vector<std::string>& names) {
         all += concat(" ", field.name);
         is_whole = is_whole && is_there;
         if (!is_there) {
-          missing += concat(missing.empty() ? "" : ", ", field.name, " (", field.help, ")");
+          missing = concat(field.name, " (", field.help, ")");
+          ++lacking;
         }
       }
     }
-    if (found > most_there && !missing.empty()) {
+    if (found > most_there && lacking == 1) {
       most_there = found;
       nearest = concat("for problems of type ", type->schema.name, " the CSV lacks ", missing);
     }
