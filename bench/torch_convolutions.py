@@ -236,8 +236,8 @@ def work(arguments: argparse.Namespace) -> int:
         import foretune.torch
 
         session = foretune.torch.convolutions(arguments.model, margin=arguments.margin,
-                                              fast=arguments.fast,
-                                              compiles=arguments.compiles).install()
+                                              fast=arguments.fast, measure=arguments.measure,
+                                              compiles=arguments.compiles or None).install()
     step(sizes[0] // 2)
     torch.cuda.synchronize()
 
@@ -279,6 +279,7 @@ class Worker:
             command.append("--compiles")
         if arguments.fast:
             command.append("--fast")
+        command += ["--measure", str(arguments.measure)]
         command += ["--sizes", str(arguments.sizes)]
         self.process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE,
                                         text=True, env={**os.environ, "PYTHONUNBUFFERED": "1"})
@@ -367,6 +368,8 @@ def parse() -> argparse.Namespace:
     parser.add_argument("--compiles", action="store_true",
                         help="picks may be engines that compile their kernels")
     parser.add_argument("--fast", action="store_true", help="asks the model's fast mode")
+    parser.add_argument("--measure", type=int, default=0,
+                        help="engines that take turns in the first calls of a convolution")
     parser.add_argument("--sizes", type=int, default=99, help="takes only so many sizes")
     parser.add_argument("--networks", nargs="+", choices=list(NETWORKS), default=list(NETWORKS))
     parser.add_argument("--modes", nargs="+", choices=MODES, default=list(MODES))
@@ -395,6 +398,7 @@ def main() -> int:
         measured = {"torch": torch.__version__, "device": torch.cuda.get_device_name(),
                     "cudnn": torch.backends.cudnn.version(), "margin": arguments.margin,
                     "compiles": arguments.compiles, "fast": arguments.fast,
+                    "measure": arguments.measure,
                     "sizes": arguments.sizes, "first_steps": arguments.first,
                     "networks": []}
         began = time.monotonic()

@@ -16,6 +16,7 @@ static_assert(kMatches<decltype(Api::get_error_string), decltype(cudnnGetErrorSt
 static_assert(kMatches<decltype(Api::create), decltype(cudnnCreate)>);
 static_assert(kMatches<decltype(Api::destroy), decltype(cudnnDestroy)>);
 static_assert(kMatches<decltype(Api::set_stream), decltype(cudnnSetStream)>);
+static_assert(kMatches<decltype(Api::get_stream), decltype(cudnnGetStream)>);
 static_assert(kMatches<decltype(Api::descriptor_create), decltype(cudnnBackendCreateDescriptor)>);
 static_assert(kMatches<decltype(Api::descriptor_destroy), decltype(cudnnBackendDestroyDescriptor)>);
 static_assert(kMatches<decltype(Api::finalize), decltype(cudnnBackendFinalize)>);

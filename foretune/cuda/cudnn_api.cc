@@ -30,6 +30,7 @@ Result<std::shared_ptr<const Api>> Api::of(const cuda::SharedLibrary& library) {
   FORETUNE_TRY_STATUS(library.find("cudnnCreate", api->create));
   FORETUNE_TRY_STATUS(library.find("cudnnDestroy", api->destroy));
   FORETUNE_TRY_STATUS(library.find("cudnnSetStream", api->set_stream));
+  FORETUNE_TRY_STATUS(library.find("cudnnGetStream", api->get_stream));
   FORETUNE_TRY_STATUS(library.find("cudnnBackendCreateDescriptor", api->descriptor_create));
   FORETUNE_TRY_STATUS(library.find("cudnnBackendDestroyDescriptor", api->descriptor_destroy));
   FORETUNE_TRY_STATUS(library.find("cudnnBackendFinalize", api->finalize));

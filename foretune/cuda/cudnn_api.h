@@ -189,6 +189,7 @@ struct Api {
   int (*create)(Handle* handle) = nullptr;
   int (*destroy)(Handle handle) = nullptr;
   int (*set_stream)(Handle handle, cuda::Stream stream) = nullptr;
+  int (*get_stream)(Handle handle, cuda::Stream* stream) = nullptr;
   int (*descriptor_create)(Kind kind, Descriptor* descriptor) = nullptr;
   int (*descriptor_destroy)(Descriptor descriptor) = nullptr;
   int (*finalize)(Descriptor descriptor) = nullptr;

@@ -24,6 +24,9 @@ static_assert(
 static_assert(
     kMatches<decltype(DriverApi::primary_context_release), decltype(cuDevicePrimaryCtxRelease_v2)>);
 static_assert(kMatches<decltype(DriverApi::context_set_current), decltype(cuCtxSetCurrent)>);
+static_assert(kMatches<decltype(DriverApi::context_current), decltype(cuCtxGetCurrent)>);
+static_assert(kMatches<decltype(DriverApi::exchange_capture_mode),
+                       decltype(cuThreadExchangeStreamCaptureMode)>);
 static_assert(kMatches<decltype(DriverApi::context_device), decltype(cuCtxGetDevice)>);
 static_assert(kMatches<decltype(DriverApi::memory_info), decltype(cuMemGetInfo_v2)>);
 static_assert(kMatches<decltype(DriverApi::memory_allocate), decltype(cuMemAlloc_v2)>);
@@ -60,6 +63,7 @@ static_assert(kMaxDynamicSharedBytes == CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZ
 static_assert(kStreamNonBlocking == CU_STREAM_NON_BLOCKING);
 static_assert(kEventRecordExternal == CU_EVENT_RECORD_EXTERNAL);
 static_assert(kCaptureThreadLocal == CU_STREAM_CAPTURE_MODE_THREAD_LOCAL);
+static_assert(kCaptureRelaxed == CU_STREAM_CAPTURE_MODE_RELAXED);
 
 TEST(DriverAbi, AttributesHaveTheNumbersOfTheHeader) {
   const auto number = [](DeviceAttribute attribute) { return static_cast<int>(attribute); };

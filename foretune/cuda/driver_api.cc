@@ -72,6 +72,7 @@ Result<std::shared_ptr<const DriverApi>> DriverApi::load(const std::string& libr
   FORETUNE_TRY_STATUS(driver.find("cuDevicePrimaryCtxRetain", api->primary_context_retain));
   FORETUNE_TRY_STATUS(driver.find("cuDevicePrimaryCtxRelease_v2", api->primary_context_release));
   FORETUNE_TRY_STATUS(driver.find("cuCtxSetCurrent", api->context_set_current));
+  FORETUNE_TRY_STATUS(driver.find("cuCtxGetCurrent", api->context_current));
   FORETUNE_TRY_STATUS(driver.find("cuCtxGetDevice", api->context_device));
   FORETUNE_TRY_STATUS(driver.find("cuMemGetInfo_v2", api->memory_info));
   FORETUNE_TRY_STATUS(driver.find("cuMemAlloc_v2", api->memory_allocate));
@@ -84,6 +85,7 @@ Result<std::shared_ptr<const DriverApi>> DriverApi::load(const std::string& libr
   FORETUNE_TRY_STATUS(driver.find("cuStreamSynchronize", api->stream_synchronize));
   FORETUNE_TRY_STATUS(driver.find("cuStreamIsCapturing", api->stream_is_capturing));
   FORETUNE_TRY_STATUS(driver.find("cuStreamBeginCapture_v2", api->begin_capture));
+  FORETUNE_TRY_STATUS(driver.find("cuThreadExchangeStreamCaptureMode", api->exchange_capture_mode));
   FORETUNE_TRY_STATUS(driver.find("cuStreamEndCapture", api->end_capture));
   FORETUNE_TRY_STATUS(driver.find("cuEventCreate", api->event_create));
   FORETUNE_TRY_STATUS(driver.find("cuEventDestroy_v2", api->event_destroy));

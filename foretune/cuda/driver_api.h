@@ -45,6 +45,7 @@ inline constexpr int kDriverLaunchOutOfResources = 701;
 inline constexpr unsigned kStreamNonBlocking = 1;
 inline constexpr unsigned kEventRecordExternal = 1;  // inside a capture: a node that records
 inline constexpr int kCaptureThreadLocal = 1;
+inline constexpr int kCaptureRelaxed = 2;
 inline constexpr int kCaptureNone = 0;  // CUstreamCaptureStatus
 inline constexpr unsigned kEventDefault = 0;
 // CUfunction_attribute: the limit of dynamic shared memory, and the shared memory that a block may
@@ -92,6 +93,7 @@ struct DriverApi {
   int (*primary_context_retain)(DriverContext* context, int device) = nullptr;
   int (*primary_context_release)(int device) = nullptr;
   int (*context_set_current)(DriverContext context) = nullptr;
+  int (*context_current)(DriverContext* context) = nullptr;
   int (*context_device)(int* device) = nullptr;  // of the current context
   int (*memory_info)(std::size_t* free, std::size_t* total) = nullptr;
   int (*memory_allocate)(DevicePointer* pointer, std::size_t bytes) = nullptr;
@@ -106,6 +108,7 @@ struct DriverApi {
   int (*stream_synchronize)(Stream stream) = nullptr;
   int (*stream_is_capturing)(Stream stream, int* status) = nullptr;
   int (*begin_capture)(Stream stream, int mode) = nullptr;
+  int (*exchange_capture_mode)(int* mode) = nullptr;  // of the calling thread
   int (*end_capture)(Stream stream, Graph* graph) = nullptr;
   int (*event_create)(Event* event, unsigned flags) = nullptr;
   int (*event_destroy)(Event event) = nullptr;

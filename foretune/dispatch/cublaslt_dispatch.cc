@@ -1,16 +1,14 @@
 #include "foretune/dispatch/cublaslt_dispatch.h"
 
 #include <exception>
-#include <mutex>
 #include <utility>
 
-#include "foretune/base/fork.h"
 #include "foretune/base/text.h"
 #include "foretune/cublaslt/cublaslt_config.h"
 #include "foretune/cublaslt/matmul.h"
-#include "foretune/cuda/event_clock.h"
 #include "foretune/dispatch/cublaslt_provider.h"
 #include "foretune/dispatch/default_models.h"
+#include "foretune/dispatch/internal/gpu_trials.h"
 #include "foretune/dispatch/internal/settled_table.h"
 
 namespace foretune {
@@ -47,54 +45,6 @@ class AskedCall {
   std::string unknown_;
   CublasltDetails details_;
   DispatchCall asked_;
-};
-
-// The trials whose work may still go on.
-class RunningTrials {
- public:
-  RunningTrials(std::shared_ptr<const cuda::DriverApi> driver, Dispatcher& dispatcher)
-      : clock_(std::move(driver)), dispatcher_(dispatcher) {}
-
-  // Runs a trial and times it, or abandons it where it cannot be timed. `run` returns the library's
-  // status.
-  template <class Run>
-  int time(const Dispatcher::Turn& turn, cuda::Stream stream, const Run& run) {
-    std::optional<cuda::EventClock::Span> span = clock_.begin(stream);
-    const int status = run();
-    if (status == cublaslt::kSuccess && span && clock_.end(*span, stream)) {
-      const std::lock_guard lock(mutex_);
-      running_.push_back({turn, *std::move(span)});
-    } else if (status != cublaslt::kNotSupported) {
-      dispatcher_.abandon(turn);
-    }
-    return status;
-  }
-
-  // Reports those whose work has ended.
-  void report_ended() {
-    const std::lock_guard lock(mutex_);
-    std::erase_if(running_, [this](const Trial& trial) {
-      const auto nanoseconds = clock_.read(trial.span);
-      if (!nanoseconds) {
-        dispatcher_.abandon(trial.turn);
-      } else if (*nanoseconds) {
-        dispatcher_.report(trial.turn, **nanoseconds);
-      }
-      return !nanoseconds || *nanoseconds;
-    });
-  }
-
-  [[nodiscard]] bool may_time(cuda::Stream stream) const { return !clock_.is_capturing(stream); }
-
- private:
-  struct Trial {
-    Dispatcher::Turn turn;
-    cuda::EventClock::Span span;
-  };
-  cuda::EventClock clock_;
-  Dispatcher& dispatcher_;
-  ForkSafeMutex mutex_;
-  std::vector<Trial> running_;
 };
 
 Result<std::vector<Model>> models_of(std::optional<Model> given) {
@@ -147,7 +97,7 @@ struct CublasltDispatcher::State {
   std::shared_ptr<const cuda::DriverApi> driver;
   bool measures;
   Dispatcher dispatcher;
-  RunningTrials trials;
+  dispatch_internal::GpuTrials trials;
   KernelTable table;
 };
 
@@ -199,7 +149,9 @@ int CublasltDispatcher::State::run_new(const MatmulCall& call, const CallKey& ke
     table.insert(key, hash, kernel);
   }
   const auto run_kernel = [&] { return run(call, *kernel); };
-  const int status = turn->is_trial() ? trials.time(*turn, call.stream, run_kernel) : run_kernel();
+  const auto is_refusal = [](int code) { return code == cublaslt::kNotSupported; };
+  const int status =
+      turn->is_trial() ? trials.time(*turn, call.stream, run_kernel, is_refusal) : run_kernel();
   return status == cublaslt::kNotSupported && (turn->is_trial() || !kernel->is_librarys)
              ? run_again(call, key, *turn, table.find(key, hash), kernel.get())
              : status;

@@ -4,7 +4,9 @@
 #include <array>
 #include <cmath>
 #include <exception>
+#include <filesystem>
 #include <memory>
+#include <system_error>
 #include <utility>
 
 #include "foretune/base/c_errors.h"
@@ -15,6 +17,7 @@
 struct foretune_cudnn {
   std::shared_ptr<foretune::CudnnDispatcher> dispatcher;
   std::size_t workspace_limit = 0;
+  std::filesystem::path trials_path;  // empty: none
 };
 
 struct foretune_cudnn_plan {
@@ -36,6 +39,10 @@ static_assert(static_cast<int>(ErrorCode::kInternal) == FORETUNE_CUDNN_INTERNAL)
 static_assert(static_cast<int>(ConvOperation::kForward) == FORETUNE_CUDNN_FORWARD);
 static_assert(static_cast<int>(ConvOperation::kBackwardData) == FORETUNE_CUDNN_BACKWARD_DATA);
 static_assert(static_cast<int>(ConvOperation::kBackwardWeight) == FORETUNE_CUDNN_BACKWARD_WEIGHT);
+static_assert(static_cast<int>(CudnnCompiling::kNever) == FORETUNE_CUDNN_COMPILES_NEVER);
+static_assert(static_cast<int>(CudnnCompiling::kAtOnce) == FORETUNE_CUDNN_COMPILES_AT_ONCE);
+static_assert(static_cast<int>(CudnnCompiling::kInBackground) ==
+              FORETUNE_CUDNN_COMPILES_IN_BACKGROUND);
 
 constexpr std::size_t kDefaultWorkspace = std::size_t{1} << 30U;
 
@@ -47,10 +54,15 @@ Status open(const foretune_cudnn_options& options, foretune_cudnn** out) {
   if (!std::isfinite(options.margin) || options.margin < 0) {
     return fail(ErrorCode::kInvalidArgument, "a margin is a number from 0, not ", options.margin);
   }
+  if (options.compiles < FORETUNE_CUDNN_COMPILES_NEVER ||
+      options.compiles > FORETUNE_CUDNN_COMPILES_IN_BACKGROUND) {
+    return fail(ErrorCode::kInvalidArgument, "`compiles` is 0, 1 or 2, not ", options.compiles);
+  }
   CudnnDispatchOptions cpp;
   cpp.dispatch.margin = options.margin;
   cpp.dispatch.fast = options.fast != 0;
-  cpp.compiles = options.compiles != 0;
+  cpp.dispatch.measure_top = options.measure_top;
+  cpp.compiling = static_cast<CudnnCompiling>(options.compiles);
   if (options.model_path != nullptr) {
     FORETUNE_TRY(Model model, read_model(options.model_path));
     cpp.models.push_back(std::move(model));
@@ -64,8 +76,24 @@ Status open(const foretune_cudnn_options& options, foretune_cudnn** out) {
   auto opened = std::make_unique<foretune_cudnn>();
   opened->workspace_limit =
       options.workspace_limit == 0 ? kDefaultWorkspace : options.workspace_limit;
+  if (options.trials_path != nullptr) {
+    opened->trials_path = options.trials_path;
+    cpp.dispatch.keep_trials = true;
+  }
   FORETUNE_TRY(opened->dispatcher, CudnnDispatcher::open(std::move(cpp)));
+  std::error_code none;
+  if (std::filesystem::exists(opened->trials_path, none)) {
+    FORETUNE_TRY_STATUS(opened->dispatcher->dispatcher().load_choices(opened->trials_path));
+  }
   *out = opened.release();
+  return {};
+}
+
+Status save_trials(const foretune_cudnn* opened) {
+  if (opened == nullptr || opened->trials_path.empty()) {
+    return fail(ErrorCode::kInvalidArgument, "no file was given for trials");
+  }
+  FORETUNE_TRY_STATUS(opened->dispatcher->dispatcher().append_trials(opened->trials_path, "cudnn"));
   return {};
 }
 
@@ -163,6 +191,17 @@ int foretune_cudnn_open_with(const foretune_cudnn_options* options, foretune_cud
 
 void foretune_cudnn_close(foretune_cudnn* foretune) { delete foretune; }
 
+void foretune_cudnn_stop_compiling(foretune_cudnn* foretune) {
+  if (foretune != nullptr) {
+    foretune->dispatcher->stop_compiling();
+  }
+}
+
+int foretune_cudnn_save(foretune_cudnn* foretune, char* message, size_t message_size) {
+  return ::foretune::report_errors(message, message_size,
+                                   [&] { return ::foretune::save_trials(foretune); });
+}
+
 int foretune_cudnn_workspace(foretune_cudnn* foretune, const foretune_cudnn_problem* problem,
                              size_t* bytes) {
   return ::foretune::report_errors(nullptr, 0, [&]() -> ::foretune::Status {
@@ -218,6 +257,7 @@ foretune_cudnn_facts foretune_cudnn_plan_facts(const foretune_cudnn_plan* plan) 
     facts.engine = made.engine();
     facts.deterministic = made.is_deterministic() ? 1 : 0;
     facts.is_models_pick = made.source() == foretune::ChoiceSource::kHeuristic ? 0 : 1;
+    facts.is_settled = made.is_settled() ? 1 : 0;
   }
   return facts;
 }
@@ -232,14 +272,14 @@ size_t foretune_cudnn_plan_text(const foretune_cudnn_plan* plan, char* text, siz
 }
 
 int foretune_cudnn_run(const foretune_cudnn_plan* plan, void* handle, void* stream, const void* x,
-                       const void* w, const void* y, void* workspace) {
+                       const void* w, const void* y, void* workspace, size_t workspace_bytes) {
   namespace cudnn = ::foretune::cudnn;
   if (plan == nullptr || x == nullptr || w == nullptr || y == nullptr) {
     return cudnn::kBadParameter;
   }
   return plan->dispatcher->run(*plan->plan, static_cast<cudnn::Handle>(handle),
                                static_cast<::foretune::cuda::Stream>(stream),
-                               ::foretune::operands_of(x, w, y, workspace));
+                               ::foretune::operands_of(x, w, y, workspace), workspace_bytes);
 }
 
 void foretune_cudnn_release(foretune_cudnn_plan* plan) { delete plan; }

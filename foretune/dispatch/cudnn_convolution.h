@@ -24,6 +24,11 @@
  * captured into graphs as the library's, also the first of a problem if the context was current
  * when foretune_cudnn_open() was called.
  *
+ * With `measure_top` the first runs of a problem are trials: each runs one of the best-ranked
+ * engines or the heuristic's first answer on the caller's operands, and events on the caller's
+ * stream time it. Then the fastest stays. No call waits, and captured calls are never trials.
+ * Results of different engines are rounded differently.
+ *
  * Nothing of CUDA is linked. The cuDNN that the process uses already is found by its name
  * (libcudnn.so.9); else it is loaded. The device's context has to be current.
  *
@@ -63,6 +68,13 @@ enum {
   FORETUNE_CUDNN_BACKWARD_WEIGHT = 2, /* the gradient of w from that of y and x */
 };
 
+/* When engines are compiled. */
+enum {
+  FORETUNE_CUDNN_COMPILES_NEVER = 0,
+  FORETUNE_CUDNN_COMPILES_AT_ONCE = 1,       /* while the caller waits for the plan */
+  FORETUNE_CUDNN_COMPILES_IN_BACKGROUND = 2, /* two of a problem, in a thread, to join its trials */
+};
+
 /* A convolution (cross-correlation) and its gradients, all described by the sizes of the forward
  * pass. Arrays hold `spatial` numbers: depth, height, width; height, width; or width alone.
  * Tensors are packed, x (batch, channels, input), w (filters, channels / groups, filter) and y
@@ -97,12 +109,17 @@ typedef struct foretune_cudnn_options {
   double margin;
   /* Not 0: ask the model's fast mode first, which knows no margin. */
   int fast;
-  /* Not 0: picks may be engines that compile their kernel when the plan is made, for up to a
-   * second. */
+  /* One of the values below: whether engines may be chosen that compile their kernel for each
+   * problem, for up to a second. */
   int compiles;
   /* Bytes of workspace that a plan of foretune_cudnn_prepare() and foretune_cudnn_workspace() may
    * need; 0: 2^30. */
   size_t workspace_limit;
+  /* How many engines are on trial, with the heuristic's first answer; 0 and 1: none. */
+  int measure_top;
+  /* A data set (.ftd) with the trials of earlier processes: their fastest engines are chosen.
+   * A file that does not exist is one without trials. NULL: none. */
+  const char* trials_path;
 } foretune_cudnn_options;
 
 /* NULL for the path: see below. */
@@ -112,6 +129,14 @@ FORETUNE_API int foretune_cudnn_open_with(const foretune_cudnn_options* options,
                                           foretune_cudnn** out, char* message, size_t message_size);
 /* Plans of foretune_cudnn_prepare() may outlive it. */
 FORETUNE_API void foretune_cudnn_close(foretune_cudnn* foretune);
+/* Waits for the kernel that is being compiled in the background, and compiles no other: call it
+ * before the process ends if it does not close all. NULL is nothing. */
+FORETUNE_API void foretune_cudnn_stop_compiling(foretune_cudnn* foretune);
+
+/* Appends to `trials_path` what the trials measured since the last call. `foretune inspect` shows
+ * the file, and `foretune train` takes it. Returns one of the values above: INVALID_ARGUMENT
+ * without a `trials_path`. `message` as above. */
+FORETUNE_API int foretune_cudnn_save(foretune_cudnn* foretune, char* message, size_t message_size);
 
 /* Makes the plan of a problem and says how many bytes of workspace it needs: give as many to
  * foretune_cudnn_convolution(), which then runs this plan. Returns one of the values above. */
@@ -142,6 +167,8 @@ typedef struct foretune_cudnn_facts {
   int engine;         /* the library's number */
   int deterministic;  /* 1 when results are the same in every run */
   int is_models_pick; /* 0: the library's heuristic chose */
+  int is_settled;     /* 0: trials go on. Then the workspace is the most that the next run may need,
+                       * and the rest is that of the first choice. */
 } foretune_cudnn_facts;
 
 /* `message` as above. Returns one of the values above. */
@@ -153,11 +180,12 @@ FORETUNE_API foretune_cudnn_facts foretune_cudnn_plan_facts(const foretune_cudnn
 /* As foretune_cudnn_explain(). */
 FORETUNE_API size_t foretune_cudnn_plan_text(const foretune_cudnn_plan* plan, char* text,
                                              size_t size);
-/* Runs a plan with the workspace that it needs, on the handle's stream; without a handle, on
- * `stream` (a cudaStream_t) with a handle of Foretune's. Operands and result as
- * foretune_cudnn_convolution(); nothing has been enqueued where the result is not 0. */
+/* Runs a plan with a workspace of at least as many bytes as it needs, on the handle's stream;
+ * without a handle, on `stream` (a cudaStream_t) with a handle of Foretune's. Operands and result
+ * as foretune_cudnn_convolution(); nothing has been enqueued where the result is not 0. */
 FORETUNE_API int foretune_cudnn_run(const foretune_cudnn_plan* plan, void* handle, void* stream,
-                                    const void* x, const void* w, const void* y, void* workspace);
+                                    const void* x, const void* w, const void* y, void* workspace,
+                                    size_t workspace_bytes);
 FORETUNE_API void foretune_cudnn_release(foretune_cudnn_plan* plan);
 
 #ifdef __cplusplus

@@ -106,6 +106,7 @@ TEST_F(CudnnConvolutionTest, APlanOfOnesOwnRunsWithoutAHandle) {
   EXPECT_EQ(facts.engine, 2);
   EXPECT_EQ(facts.deterministic, 0);
   EXPECT_EQ(facts.is_models_pick, 1);
+  EXPECT_EQ(facts.is_settled, 1);
   EXPECT_EQ(facts.workspace_bytes, 2U * 24 * 7 * 6 * 4 * 8);
   std::array<char, 8> cut{};
   EXPECT_GT(foretune_cudnn_plan_text(plan, cut.data(), cut.size()), cut.size());
@@ -116,11 +117,15 @@ TEST_F(CudnnConvolutionTest, APlanOfOnesOwnRunsWithoutAHandle) {
   const cudnn::ConvOperands operands = sample.operands();
   sample.poison();
   EXPECT_EQ(foretune_cudnn_run(plan, nullptr, FakeCudnn::get().device->stream(), operands.input,
-                               operands.weights, operands.output, operands.workspace),
+                               operands.weights, operands.output, operands.workspace,
+                               facts.workspace_bytes),
             0);
   sample.check();
   EXPECT_EQ(foretune_cudnn_run(plan, nullptr, nullptr, operands.input, operands.weights,
-                               operands.output, nullptr),
+                               operands.output, nullptr, facts.workspace_bytes),
+            2000);
+  EXPECT_EQ(foretune_cudnn_run(plan, nullptr, nullptr, operands.input, operands.weights,
+                               operands.output, operands.workspace, facts.workspace_bytes - 1),
             2000);
   foretune_cudnn_release(plan);
   foretune_cudnn_release(nullptr);
@@ -182,9 +187,55 @@ TEST(CudnnOpenTest, SaysWhyItCannotOpen) {
   options.margin = -1;
   EXPECT_EQ(open(), FORETUNE_CUDNN_INVALID_ARGUMENT);
   options.margin = 0;
+  options.compiles = 3;
+  EXPECT_EQ(open(), FORETUNE_CUDNN_INVALID_ARGUMENT);
+  EXPECT_THAT(message.data(), HasSubstr("`compiles` is 0, 1 or 2, not 3"));
+  options.compiles = FORETUNE_CUDNN_COMPILES_NEVER;
   options.cudnn_library = "libnothing-like-it.so";
   EXPECT_EQ(open(), FORETUNE_CUDNN_UNSUPPORTED);
   EXPECT_THAT(message.data(), HasSubstr("libnothing-like-it.so"));
+}
+
+TEST_F(CudnnConvolutionTest, TrialsOfOneProcessAreChoicesOfTheNext) {
+  const std::string model = folder_.path() / "model.ftm";
+  const std::string trials = folder_.path() / "trials.ftd";
+  std::array<char, 256> message{};
+  EXPECT_EQ(foretune_cudnn_save(foretune_, message.data(), message.size()),
+            FORETUNE_CUDNN_INVALID_ARGUMENT);
+  EXPECT_STREQ(message.data(), "no file was given for trials");
+  foretune_cudnn_options options = fake_options();
+  options.model_path = model.c_str();
+  options.measure_top = 3;
+  options.workspace_limit = kSampleWorkspace;
+  options.trials_path = trials.c_str();
+  const foretune_cudnn_problem problem = sample_problem();
+  const ConvSample sample(sample_conv());
+  std::string measured;
+  for (const char* const source : {"measured: ", "remembered: "}) {
+    foretune_cudnn* opened = nullptr;
+    ASSERT_EQ(foretune_cudnn_open_with(&options, &opened, message.data(), message.size()),
+              FORETUNE_CUDNN_OK)
+        << message.data();
+    for (int call = 0; call < 20; ++call) {
+      sample.poison();
+      EXPECT_EQ(convolve(opened, problem, sample, kSampleWorkspace), 0);
+      sample.check();
+    }
+    foretune_cudnn_plan* plan = nullptr;
+    ASSERT_EQ(foretune_cudnn_prepare(opened, &problem, &plan, nullptr, 0), FORETUNE_CUDNN_OK);
+    std::array<char, 256> text{};
+    foretune_cudnn_plan_text(plan, text.data(), text.size());
+    EXPECT_THAT(text.data(), StartsWith(source));
+    const std::string config = std::string(text.data()).substr(std::string(source).size());
+    EXPECT_EQ(measured.empty() ? config : measured, config);
+    measured = config;
+    foretune_cudnn_release(plan);
+    EXPECT_EQ(foretune_cudnn_save(opened, message.data(), message.size()), FORETUNE_CUDNN_OK)
+        << message.data();
+    foretune_cudnn_stop_compiling(opened);
+    foretune_cudnn_close(opened);
+  }
+  foretune_cudnn_stop_compiling(nullptr);
 }
 
 TEST(CudnnOpenTest, AModelOfAnotherDeviceIsNotFollowed) {

@@ -9,23 +9,27 @@
 #include <shared_mutex>
 #include <utility>
 
-#include "foretune/base/fork.h"
 #include "foretune/base/hash.h"
 #include "foretune/base/text.h"
 #include "foretune/cudnn/cudnn_config.h"
 #include "foretune/dispatch/bounded_map.h"
 #include "foretune/dispatch/cudnn_provider.h"
 #include "foretune/dispatch/default_models.h"
+#include "foretune/dispatch/internal/background_jobs.h"
+#include "foretune/dispatch/internal/cudnn_handles.h"
 #include "foretune/dispatch/internal/gpu_place.h"
+#include "foretune/dispatch/internal/gpu_trials.h"
 #include "foretune/features/feature_table.h"
 
 namespace foretune {
 namespace {
 
 using dispatch_internal::CudnnDetails;
+using dispatch_internal::CudnnHandles;
 using dispatch_internal::CudnnKernel;
 using dispatch_internal::CudnnProvider;
 using dispatch_internal::PlanLibrary;
+using dispatch_internal::RelaxedCaptures;
 
 constexpr std::int32_t kNoDevice = -1;
 constexpr std::uintptr_t kAlignment = 16;
@@ -77,7 +81,7 @@ struct PlanHash {
 class AskedConvolution {
  public:
   AskedConvolution(const CudnnCall& call, const ConvProblem& conv, std::int32_t device,
-                   bool compiles)
+                   CudnnCompiling compiling)
       : conv_(conv),
         problem_(conv.to_problem()),
         variant_{static_cast<std::uint64_t>(device), call.workspace_bytes,
@@ -85,8 +89,9 @@ class AskedConvolution {
         details_{.problem = &conv_,
                  .options = {.workspace_bytes = call.workspace_bytes,
                              .deterministic = call.deterministic,
-                             .compiles = compiles},
-                 .device = device} {
+                             .compiles = compiling == CudnnCompiling::kAtOnce},
+                 .device = device,
+                 .compiles_later = compiling == CudnnCompiling::kInBackground} {
     asked_.problem = &problem_;
     asked_.variant = variant_;
     asked_.details = &details_;
@@ -103,77 +108,6 @@ class AskedConvolution {
   DispatchCall asked_;
 };
 
-// Handles of the library that nobody uses at the moment.
-class HandlePool {
- public:
-  explicit HandlePool(std::shared_ptr<const cudnn::Api> api) : api_(std::move(api)) {}
-  ~HandlePool() {
-    for (const Free& free : free_) {
-      api_->destroy(free.handle);
-    }
-  }
-  HandlePool(const HandlePool&) = delete;
-  HandlePool& operator=(const HandlePool&) = delete;
-
-  // Calls use(handle) with a handle of the device that enqueues on the stream. Returns what `use`
-  // returns, or the library's refusal to make a handle.
-  template <class Use>
-  int with(std::int32_t device, cuda::Stream stream, const Use& use) {
-    Free mine = take(device, stream);
-    int status = cudnn::kSuccess;
-    if (mine.handle == nullptr) {
-      status = api_->create(&mine.handle);
-      mine.device = device;
-    }
-    if (status == cudnn::kSuccess && (!mine.has_stream || mine.stream != stream)) {
-      status = api_->set_stream(mine.handle, stream);
-      mine.stream = stream;
-      mine.has_stream = status == cudnn::kSuccess;
-    }
-    if (status == cudnn::kSuccess) {
-      status = use(mine.handle);
-    }
-    if (mine.handle != nullptr) {
-      const std::lock_guard lock(mutex_);
-      free_.push_back(mine);
-    }
-    return status;
-  }
-
- private:
-  struct Free {
-    cudnn::Handle handle = nullptr;
-    std::int32_t device = kNoDevice;
-    cuda::Stream stream = nullptr;
-    bool has_stream = false;
-  };
-
-  // Prefers a handle that enqueues there already.
-  Free take(std::int32_t device, cuda::Stream stream) {
-    const std::lock_guard lock(mutex_);
-    std::size_t best = free_.size();
-    for (std::size_t i = free_.size(); i-- > 0;) {
-      if (free_[i].device == device) {
-        best = i;
-        if (free_[i].stream == stream) {
-          break;
-        }
-      }
-    }
-    Free mine;
-    if (best < free_.size()) {
-      mine = free_[best];
-      free_[best] = free_.back();
-      free_.pop_back();
-    }
-    return mine;
-  }
-
-  std::shared_ptr<const cudnn::Api> api_;
-  ForkSafeMutex mutex_;
-  std::vector<Free> free_;
-};
-
 bool is_aligned(const cudnn::ConvOperands& operands) {
   const auto bits = [](const void* pointer) { return reinterpret_cast<std::uintptr_t>(pointer); };
   return (bits(operands.input) | bits(operands.weights) | bits(operands.output)) % kAlignment == 0;
@@ -183,8 +117,12 @@ bool is_refusal(int status) {
   return status >= cudnn::kBadParameter && status < cudnn::kExecutionFailed;
 }
 
-const CudnnKernel& kernel_of(const std::shared_ptr<const void>& kernel) {
-  return *static_cast<const CudnnKernel*>(kernel.get());
+const CudnnKernel& kernel_of(const void* kernel) {
+  return *static_cast<const CudnnKernel*>(kernel);
+}
+
+std::size_t workspace_of(const std::shared_ptr<const void>& kernel) {
+  return kernel_of(kernel.get()).plan.workspace_bytes;
 }
 
 }  // namespace
@@ -194,11 +132,12 @@ struct CudnnDispatcher::State {
   using Known = Result<std::shared_ptr<const CudnnPlan>>;
 
   State(std::shared_ptr<const cudnn::Api> library, std::shared_ptr<const cuda::DriverApi> loaded,
-        const DispatchOptions& options, bool may_compile)
+        const DispatchOptions& options, CudnnCompiling when)
       : api(std::move(library)),
         driver(std::move(loaded)),
-        compiles(may_compile),
+        compiling(when),
         dispatcher(options),
+        trials(driver, dispatcher),
         handles(api),
         plans(options.max_problems) {}
 
@@ -207,21 +146,33 @@ struct CudnnDispatcher::State {
     return driver->context_device(&device) == cuda::kDriverSuccess ? device : kNoDevice;
   }
   Status add_providers(std::int32_t device, const std::vector<Model>& models);
-  Result<std::shared_ptr<const CudnnPlan>> choose(const PlanKey& key);
-  Result<std::shared_ptr<const CudnnPlan>> choose_another(const PlanKey& key);
-  Result<std::shared_ptr<const CudnnPlan>> find(const PlanKey& key);
+  Known choose(const PlanKey& key);
+  Known choose_another(const PlanKey& key);
+  Known find(const PlanKey& key);
   void keep(const PlanKey& key, const Known& known) {
     const std::unique_lock lock(mutex);
     plans.put(key, known);
   }
+  // Fixes the plan's kernel: its trials are over.
+  static void settle(const CudnnPlan& plan, Decision made);
+  // Starts to compile what the trials of a plan wait for.
+  void start_compiling(const DispatchCall& call, const std::shared_ptr<const CudnnPlan>& plan);
+  void compile(const CudnnPlan& plan, const Config& config, bool is_cancelled);
+  int execute(const CudnnKernel& kernel, cudnn::Handle handle, cuda::Stream stream,
+              const cudnn::ConvOperands& operands, std::size_t workspace_bytes);
+  int run_trial(const CudnnPlan& plan, cudnn::Handle handle, cuda::Stream stream,
+                const cudnn::ConvOperands& operands, std::size_t workspace_bytes);
 
   std::shared_ptr<const cudnn::Api> api;
   std::shared_ptr<const cuda::DriverApi> driver;
-  bool compiles;
+  CudnnCompiling compiling;
   Dispatcher dispatcher;
-  HandlePool handles;
+  dispatch_internal::GpuTrials trials;
+  CudnnHandles handles;
+  std::vector<std::shared_ptr<const CudnnProvider>> providers;
   ForkSafeSharedMutex mutex;
   BoundedMap<PlanKey, Known, PlanHash> plans;
+  dispatch_internal::BackgroundJobs jobs;  // last: they use all of the above
 };
 
 namespace {
@@ -274,6 +225,7 @@ Result<ConvProblem> problem_of(const ConvSizes& sizes) {
 Status CudnnDispatcher::State::add_providers(std::int32_t device,
                                              const std::vector<Model>& models) {
   const auto library = std::make_shared<PlanLibrary>(api);
+  const auto background = std::make_shared<PlanLibrary>(api);
   if (device == current_device()) {
     // Handles cannot be made while a stream captures. An error shows again at the first call.
     static_cast<void>(library->take());
@@ -285,31 +237,92 @@ Status CudnnDispatcher::State::add_providers(std::int32_t device,
     std::ranges::copy_if(models, std::back_inserter(knowing),
                          [&](const Model& model) { return knows(model, operation); });
     FORETUNE_TRY(std::shared_ptr<CudnnProvider> provider,
-                 CudnnProvider::create(*api, *driver, device, operation, library));
+                 CudnnProvider::create(*api, *driver, device, operation, library, background));
     const std::optional<std::size_t> chosen = provider->choose_model(knowing);
+    providers.push_back(provider);
     FORETUNE_TRY_STATUS(dispatcher.add(
         std::move(provider), chosen ? std::optional(std::move(knowing[*chosen])) : std::nullopt));
   }
   return {};
 }
 
-Result<std::shared_ptr<const CudnnPlan>> CudnnDispatcher::State::choose(const PlanKey& key) {
+void CudnnDispatcher::State::settle(const CudnnPlan& plan, Decision made) {
+  const std::lock_guard lock(plan.mutex_);
+  if (plan.is_settled()) {
+    return;
+  }
+  plan.kernel_ = std::move(made.kernel);
+  plan.source_ = made.source;
+  plan.note_ = std::move(made.note);
+  plan.workspace_bytes_ = workspace_of(plan.kernel_);
+  plan.settled_.store(plan.kernel_.get(), std::memory_order_release);
+}
+
+CudnnDispatcher::State::Known CudnnDispatcher::State::choose(const PlanKey& key) {
   FORETUNE_TRY(const ConvProblem conv, problem_of(key.call.sizes));
-  const AskedConvolution asked(key.call, conv, key.device, compiles);
+  const AskedConvolution asked(key.call, conv, key.device, compiling);
   FORETUNE_TRY(Decision made, dispatcher.decision(asked.get()));
   auto plan = std::make_shared<CudnnPlan>();
-  plan->kernel_ = std::move(made.kernel);
   plan->call_ = key.call;
+  plan->device_ = key.device;
+  if (made.is_settled) {
+    settle(*plan, std::move(made));
+    return plan;
+  }
+  FORETUNE_TRY(const auto kernels, dispatcher.kernels(asked.get()));
+  for (const std::shared_ptr<const void>& kernel : kernels) {
+    plan->workspace_bytes_ = std::max(plan->workspace_bytes_, workspace_of(kernel));
+  }
+  plan->kernel_ = std::move(made.kernel);
   plan->source_ = made.source;
   plan->note_ = std::move(made.note);
+  start_compiling(asked.get(), plan);
   return plan;
 }
 
+void CudnnDispatcher::State::start_compiling(const DispatchCall& call,
+                                             const std::shared_ptr<const CudnnPlan>& plan) {
+  cuda::DriverContext context = nullptr;
+  const bool has_context = driver->context_current(&context) == cuda::kDriverSuccess;
+  const auto waiting = dispatcher.take_later(call);
+  for (const Config& config : waiting ? *waiting : std::vector<Config>{}) {
+    if (has_context) {
+      jobs.add([this, plan, config, context](bool is_cancelled) {
+        driver->context_set_current(context);
+        compile(*plan, config, is_cancelled);
+      });
+    } else {
+      dispatcher.deliver(call, config, fail(ErrorCode::kUnsupported, "no context is current"));
+    }
+  }
+}
+
+void CudnnDispatcher::State::compile(const CudnnPlan& plan, const Config& config,
+                                     bool is_cancelled) {
+  const RelaxedCaptures relaxed(*driver);
+  try {
+    const auto conv = problem_of(plan.call_.sizes);
+    const AskedConvolution asked(plan.call_, *conv, plan.device_, CudnnCompiling::kAtOnce);
+    const auto provider = std::ranges::find_if(
+        providers, [&](const auto& one) { return static_cast<bool>(one->supports(asked.get())); });
+    Result<std::shared_ptr<const void>> kernel =
+        is_cancelled ? fail(ErrorCode::kUnsupported, "nothing is compiled any more")
+                     : (*provider)->make_in_background(asked.get(), config);
+    if (kernel) {
+      const std::lock_guard lock(plan.mutex_);
+      plan.workspace_bytes_ = std::max(plan.workspace_bytes_, workspace_of(*kernel));
+    }
+    dispatcher.deliver(asked.get(), config, std::move(kernel));
+  } catch (const std::exception&) {
+    // Memory is short: the trials of this call never end, and the best so far runs.
+    return;
+  }
+}
+
 // Replaces a plan that the library refused to run.
-Result<std::shared_ptr<const CudnnPlan>> CudnnDispatcher::State::choose_another(
-    const PlanKey& key) {
+CudnnDispatcher::State::Known CudnnDispatcher::State::choose_another(const PlanKey& key) {
   FORETUNE_TRY(const ConvProblem conv, problem_of(key.call.sizes));
-  const AskedConvolution asked(key.call, conv, key.device, compiles);
+  const AskedConvolution asked(key.call, conv, key.device, compiling);
   FORETUNE_TRY(const Dispatcher::Turn refused, dispatcher.best(asked.get()));
   FORETUNE_TRY(const Dispatcher::Turn other,
                dispatcher.replace(asked.get(), refused,
@@ -319,7 +332,7 @@ Result<std::shared_ptr<const CudnnPlan>> CudnnDispatcher::State::choose_another(
   return known;
 }
 
-Result<std::shared_ptr<const CudnnPlan>> CudnnDispatcher::State::find(const PlanKey& key) {
+CudnnDispatcher::State::Known CudnnDispatcher::State::find(const PlanKey& key) {
   {
     const std::shared_lock lock(mutex);
     if (const Known* const known = plans.find(key)) {
@@ -334,17 +347,86 @@ Result<std::shared_ptr<const CudnnPlan>> CudnnDispatcher::State::find(const Plan
   return chosen;
 }
 
-std::size_t CudnnPlan::workspace_bytes() const { return kernel_of(kernel_).plan.workspace_bytes; }
+int CudnnDispatcher::State::execute(const CudnnKernel& kernel, cudnn::Handle handle,
+                                    cuda::Stream stream, const cudnn::ConvOperands& operands,
+                                    std::size_t workspace_bytes) {
+  const std::size_t needed = kernel.plan.workspace_bytes;
+  if (needed > 0 && (operands.workspace == nullptr || workspace_bytes < needed)) {
+    return cudnn::kBadParameter;
+  }
+  const auto enqueue = [&](cudnn::Handle with) {
+    const std::lock_guard lock(kernel.mutex);
+    return cudnn::execute(*api, with, kernel.plan, ConvEpilogue::kNone, operands);
+  };
+  return handle != nullptr ? enqueue(handle) : handles.with(current_device(), stream, enqueue);
+}
 
-std::int32_t CudnnPlan::engine() const { return kernel_of(kernel_).plan.engine.index; }
+int CudnnDispatcher::State::run_trial(const CudnnPlan& plan, cudnn::Handle handle,
+                                      cuda::Stream stream, const cudnn::ConvOperands& operands,
+                                      std::size_t workspace_bytes) {
+  if (handle != nullptr && api->get_stream(handle, &stream) != cudnn::kSuccess) {
+    return cudnn::kBadParameter;
+  }
+  trials.report_ended();
+  const auto conv = problem_of(plan.call_.sizes);
+  const AskedConvolution asked(plan.call_, *conv, plan.device_, compiling);
+  const bool is_captured = !trials.may_time(stream);
+  auto turn = is_captured ? dispatcher.best(asked.get()) : dispatcher.next(asked.get());
+  const std::size_t given = operands.workspace == nullptr ? 0 : workspace_bytes;
+  for (std::size_t i = 0; turn && workspace_of(turn->shared_kernel()) > given; ++i) {
+    if (i == kMostRefusals) {
+      return cudnn::kBadParameter;
+    }
+    turn = dispatcher.replace(asked.get(), *turn, "it needs more workspace than the call has");
+  }
+  if (!turn) {
+    return cudnn::kNotSupported;
+  }
+  const auto run_kernel = [&] {
+    return execute(kernel_of(turn->kernel()), handle, stream, operands, workspace_bytes);
+  };
+  int status = turn->is_trial() ? trials.time(*turn, stream, run_kernel, is_refusal) : run_kernel();
+  if (is_refusal(status) && !kernel_of(turn->kernel()).is_librarys) {
+    turn = dispatcher.replace(asked.get(), *turn, "the library refused it when it ran");
+    status = turn ? run_kernel() : status;
+  }
+  if (turn && turn->is_final()) {
+    if (auto made = dispatcher.decision(asked.get())) {
+      settle(plan, *std::move(made));
+    }
+  }
+  if (turn && is_captured) {
+    const std::lock_guard lock(plan.mutex_);
+    plan.captured_.push_back(turn->shared_kernel());
+  }
+  return status;
+}
+
+std::shared_ptr<const void> CudnnPlan::kernel() const {
+  const std::lock_guard lock(mutex_);
+  return kernel_;
+}
+
+std::size_t CudnnPlan::workspace_bytes() const {
+  const std::lock_guard lock(mutex_);
+  return workspace_bytes_;
+}
+
+ChoiceSource CudnnPlan::source() const {
+  const std::lock_guard lock(mutex_);
+  return source_;
+}
+
+std::int32_t CudnnPlan::engine() const { return kernel_of(kernel().get()).plan.engine.index; }
 
 bool CudnnPlan::is_deterministic() const {
-  return kernel_of(kernel_).plan.engine.is_deterministic();
+  return kernel_of(kernel().get()).plan.engine.is_deterministic();
 }
 
 std::string CudnnPlan::text() const {
-  return concat(to_string(source_), ": ", kernel_of(kernel_).config_text, note_.empty() ? "" : "; ",
-                note_);
+  const std::lock_guard lock(mutex_);
+  return concat(to_string(source_), ": ", kernel_of(kernel_.get()).config_text,
+                is_settled() ? "" : "; trials go on", note_.empty() ? "" : "; ", note_);
 }
 
 CudnnDispatcher::CudnnDispatcher() = default;
@@ -366,10 +448,9 @@ Result<std::unique_ptr<CudnnDispatcher>> CudnnDispatcher::open(CudnnDispatchOpti
   FORETUNE_TRY(std::shared_ptr<const cudnn::Api> api, cudnn::Api::load_or_share(options.cudnn));
   FORETUNE_TRY(std::shared_ptr<const cuda::DriverApi> driver,
                cuda::DriverApi::load(options.driver));
-  options.dispatch.measure_top = 0;
   std::unique_ptr<CudnnDispatcher> dispatcher(new CudnnDispatcher());
   dispatcher->state_ = std::make_unique<State>(std::move(api), std::move(driver), options.dispatch,
-                                               options.compiles);
+                                               options.compiling);
   State& state = *dispatcher->state_;
   for (const int device : dispatch_internal::devices_of(*state.driver)) {
     FORETUNE_TRY_STATUS(state.add_providers(device, options.models));
@@ -382,23 +463,27 @@ Result<std::shared_ptr<const CudnnPlan>> CudnnDispatcher::prepare(const CudnnCal
 }
 
 int CudnnDispatcher::run(const CudnnPlan& plan, cudnn::Handle handle, cuda::Stream stream,
-                         const cudnn::ConvOperands& operands) noexcept {
-  State& state = *state_;
-  const CudnnKernel& kernel = kernel_of(plan.kernel_);
-  if (!is_aligned(operands) || (operands.workspace == nullptr && kernel.plan.workspace_bytes > 0)) {
+                         const cudnn::ConvOperands& operands,
+                         std::size_t workspace_bytes) noexcept {
+  if (!is_aligned(operands)) {
     return cudnn::kBadParameter;
   }
-  const auto execute = [&](cudnn::Handle with) {
-    const std::lock_guard lock(kernel.mutex);
-    return cudnn::execute(*state.api, with, kernel.plan, ConvEpilogue::kNone, operands);
-  };
   try {
-    return handle != nullptr ? execute(handle)
-                             : state.handles.with(state.current_device(), stream, execute);
+    const void* const settled = plan.settled_.load(std::memory_order_acquire);
+    return settled != nullptr
+               ? state_->execute(kernel_of(settled), handle, stream, operands, workspace_bytes)
+               : state_->run_trial(plan, handle, stream, operands, workspace_bytes);
   } catch (const std::exception&) {
     return cudnn::kInternalError;  // memory is short
   }
 }
+
+Dispatcher& CudnnDispatcher::dispatcher() {
+  state_->trials.report_ended();
+  return state_->dispatcher;
+}
+
+void CudnnDispatcher::stop_compiling() { state_->jobs.stop(); }
 
 int CudnnDispatcher::convolve(const CudnnCall& call, cudnn::Handle handle,
                               const cudnn::ConvOperands& operands) noexcept {
@@ -416,13 +501,13 @@ int CudnnDispatcher::convolve(const CudnnCall& call, cudnn::Handle handle,
     if (!plan) {
       return status_of(plan.error());
     }
-    const int status = run(**plan, handle, nullptr, operands);
-    if (!is_refusal(status) || status == cudnn::kBadParameter ||
-        kernel_of((*plan)->kernel_).is_librarys) {
+    const int status = run(**plan, handle, nullptr, operands, call.workspace_bytes);
+    if (!is_refusal(status) || status == cudnn::kBadParameter || !(*plan)->is_settled() ||
+        kernel_of((*plan)->kernel().get()).is_librarys) {
       return status;
     }
     const auto other = state_->choose_another(key);
-    return other ? run(**other, handle, nullptr, operands) : status;
+    return other ? run(**other, handle, nullptr, operands, call.workspace_bytes) : status;
   } catch (const std::exception&) {
     return cudnn::kInternalError;
   }

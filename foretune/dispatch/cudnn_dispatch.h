@@ -10,7 +10,12 @@
 // model's ranking until the library makes a plan of a config. The first answer of the library's
 // heuristic A runs, as it would without us, where the model abstains or was made for another device
 // or another version of the library, and after a refusal to run. Results are those of the library
-// in every case. Nothing is ever timed on trial.
+// in every case.
+//
+// With `dispatch.measure_top` the first runs of a plan are trials, which the device's events time
+// on the caller's stream: no call waits. The heuristic's first answer takes part. Runs that are
+// captured into a graph are never trials. Engines that compile their kernel may join later: a
+// thread makes their plans meanwhile.
 //
 // No part of CUDA is linked: the dispatcher uses the libraries that the process has loaded, or
 // loads them. The context of the device has to be current wherever a plan is made or run. Where one
@@ -22,12 +27,14 @@
 // and the making of a plan, up to milliseconds.
 #pragma once
 
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <string>
 #include <vector>
 
+#include "foretune/base/fork.h"
 #include "foretune/base/result.h"
 #include "foretune/cuda/driver_api.h"
 #include "foretune/cudnn/convolution.h"
@@ -37,6 +44,13 @@
 
 namespace foretune {
 
+// When engines may be chosen that compile their kernel for each problem, for up to a second.
+enum class CudnnCompiling : std::uint8_t {
+  kNever,
+  kAtOnce,        // while the caller waits for the plan
+  kInBackground,  // in a thread of the dispatcher's, for trials only
+};
+
 struct CudnnDispatchOptions {
   // For each direction the first model that was trained on it, for the device and the version of
   // the library. Without: the shipped ones, if there are any, else the heuristic chooses.
@@ -45,9 +59,8 @@ struct CudnnDispatchOptions {
   // version 9.
   std::vector<std::string> cudnn;
   std::string driver = "libcuda.so.1";
-  // Picks may be engines that compile their kernel when the plan is made, for up to a second.
-  bool compiles = false;
-  // `measure_top` is ignored. The heuristic's first answer is the baseline of the margin.
+  CudnnCompiling compiling = CudnnCompiling::kNever;
+  // The heuristic's first answer is the baseline of the margin.
   DispatchOptions dispatch;
 };
 
@@ -58,23 +71,38 @@ struct CudnnCall {
   bool operator==(const CudnnCall&) const = default;
 };
 
-// The way to run a convolution, and the reason for it.
+// The way to run a convolution, and the reason for it. While trials go on, these are of the best so
+// far, except for the workspace.
 class CudnnPlan {
  public:
+  // Returns what the next run may need: while trials go on, the most of all configs on trial, which
+  // grows when a compiled one joins them.
   [[nodiscard]] std::size_t workspace_bytes() const;
   [[nodiscard]] std::int32_t engine() const;
   [[nodiscard]] bool is_deterministic() const;
-  [[nodiscard]] ChoiceSource source() const { return source_; }
+  [[nodiscard]] ChoiceSource source() const;
+  // Returns false while trials go on.
+  [[nodiscard]] bool is_settled() const {
+    return settled_.load(std::memory_order_acquire) != nullptr;
+  }
   // Returns the choice in one line: "model: engine=62 tile_size=12", "heuristic: rank 1 of a:
   // engine=5; The problem lies outside of ...".
   [[nodiscard]] std::string text() const;
 
  private:
   friend class CudnnDispatcher;
-  std::shared_ptr<const void> kernel_;  // a CudnnKernel
+  // Returns the kernel that runs now, a CudnnKernel.
+  [[nodiscard]] std::shared_ptr<const void> kernel() const;
+
   CudnnCall call_;
-  ChoiceSource source_ = ChoiceSource::kHeuristic;
-  std::string note_;
+  std::int32_t device_ = 0;
+  mutable std::atomic<const void*> settled_{nullptr};          // the kernel, once trials are over
+  mutable ForkSafeMutex mutex_;                                // of the members below, until then
+  mutable std::shared_ptr<const void> kernel_;                 // the best so far
+  mutable std::vector<std::shared_ptr<const void>> captured_;  // others that graphs may hold
+  mutable std::size_t workspace_bytes_ = 0;
+  mutable ChoiceSource source_ = ChoiceSource::kHeuristic;
+  mutable std::string note_;
 };
 
 class CudnnDispatcher {
@@ -93,14 +121,22 @@ class CudnnDispatcher {
 
   // Enqueues a plan on the stream of the handle; without a handle, on `stream` with one of our own.
   // Operands lie at multiples of 16 bytes. Returns the library's status: 0, or for example 3000 for
-  // a refusal.
+  // a refusal, 2000 for too small a workspace. A trial that needs more than `workspace_bytes` is
+  // given up.
   int run(const CudnnPlan& plan, cudnn::Handle handle, cuda::Stream stream,
-          const cudnn::ConvOperands& operands) noexcept;
+          const cudnn::ConvOperands& operands, std::size_t workspace_bytes) noexcept;
 
   // Prepares and runs. After a refusal to run, another plan is chosen for this convolution if it
   // needs no more than the call's workspace.
   int convolve(const CudnnCall& call, cudnn::Handle handle,
                const cudnn::ConvOperands& operands) noexcept;
+
+  // Gives access to measured choices; load them before the first call. Trials whose work has not
+  // ended yet are not among them.
+  Dispatcher& dispatcher();
+  // Waits for the kernel that is being compiled in the background, and compiles no other. The
+  // destructor does it, too; call it before the process unloads the driver.
+  void stop_compiling();
 
  private:
   CudnnDispatcher();

@@ -98,7 +98,7 @@ TEST(CudnnDispatchTest, PlansAreBoundedAndMayOutliveBeingForgotten) {
   call.sizes.n = 2;
   EXPECT_NE(*dispatcher->prepare(call), first);
   sample.poison();
-  EXPECT_EQ(dispatcher->run(*first, fake().library->handle(), nullptr, sample.operands()), 0);
+  EXPECT_EQ(dispatcher->run(*first, fake().library->handle(), nullptr, sample.operands(), 0), 0);
   sample.check();
 }
 
@@ -179,9 +179,10 @@ TEST(CudnnDispatchTest, EnginesThatCompileAreForThoseWhoWantThem) {
   const auto plan = run(*open_cudnn({.models = {model}}), {.sizes = sample_conv()});
   EXPECT_EQ(plan->engine(), 0);
   EXPECT_THAT(plan->text(), HasSubstr("engine 3 compiles its kernel"));
-  EXPECT_EQ(
-      run(*open_cudnn({.models = {model}, .compiles = true}), {.sizes = sample_conv()})->engine(),
-      3);
+  EXPECT_EQ(run(*open_cudnn({.models = {model}, .compiling = CudnnCompiling::kAtOnce}),
+                {.sizes = sample_conv()})
+                ->engine(),
+            3);
   // The heuristic's own choice compiles as it would without us: in f32 it is engine 3.
   const ConvSizes f32 = sample_conv(ConvOperation::kForward, DataType::kF32);
   EXPECT_EQ(run(*heuristic_only(), {.sizes = f32})->engine(), 3);
@@ -245,7 +246,9 @@ TEST(CudnnDispatchTest, WithoutAHandleThereIsOneOfOurOwn) {
   const ConvSample sample(call.sizes);
   for (int i = 0; i < 3; ++i) {
     sample.poison();
-    EXPECT_EQ(dispatcher->run(*plan, nullptr, fake().device->stream(), sample.operands()), 0);
+    EXPECT_EQ(dispatcher->run(*plan, nullptr, fake().device->stream(), sample.operands(),
+                              kSampleWorkspace),
+              0);
     sample.check();
   }
 }
@@ -259,10 +262,12 @@ TEST(CudnnDispatchTest, WrongArgumentsRunNothing) {
   const auto handle = fake().library->handle();
   cudnn::ConvOperands operands = sample.operands();
   operands.workspace = nullptr;
-  EXPECT_EQ(dispatcher->run(*plan, handle, nullptr, operands), cudnn::kBadParameter);
+  EXPECT_EQ(dispatcher->run(*plan, handle, nullptr, operands, kSampleWorkspace),
+            cudnn::kBadParameter);
   operands = sample.operands();
   operands.input = static_cast<const char*>(operands.input) + 8;
-  EXPECT_EQ(dispatcher->run(*plan, handle, nullptr, operands), cudnn::kBadParameter);
+  EXPECT_EQ(dispatcher->run(*plan, handle, nullptr, operands, kSampleWorkspace),
+            cudnn::kBadParameter);
   EXPECT_EQ(dispatcher->convolve(call, nullptr, sample.operands()), cudnn::kBadParameter);
   CudnnCall wrong = call;
   wrong.sizes.y = 99;
@@ -305,7 +310,7 @@ TEST(CudnnDispatchTest, ThreadsShareAPlan) {
         }
         const auto plan = dispatcher->prepare(call);
         failed += plan && dispatcher->run(**plan, nullptr, fake().device->stream(),
-                                          sample.operands()) == 0
+                                          sample.operands(), kSampleWorkspace) == 0
                       ? 0
                       : 1;
       }

@@ -24,6 +24,10 @@ class Chain {
       ask_model();
     }
     add_fallbacks();
+    if (starts_with_fallback_) {
+      const auto first = std::ranges::find(made_.all, ChoiceSource::kHeuristic, &Option::source);
+      std::rotate(made_.all.begin(), first, first == made_.all.end() ? first : first + 1);
+    }
     if (!refusal.empty()) {
       made_.note = refusal;
     }
@@ -32,8 +36,16 @@ class Chain {
   }
 
  private:
+  [[nodiscard]] std::size_t count() const { return made_.all.size() + made_.later.size(); }
   [[nodiscard]] bool is_full() const {
-    return made_.all.size() >= static_cast<std::size_t>(options_.measure_top);
+    return count() >= static_cast<std::size_t>(options_.measure_top);
+  }
+  // Returns true when a fallback of the provider takes part in trials whatever the model says.
+  [[nodiscard]] bool compares() const {
+    return options_.measure_top > 1 && source_.provider->trusts_fallbacks();
+  }
+  [[nodiscard]] bool has_enough_of_model() const {
+    return count() + (compares() ? 1U : 0U) >= static_cast<std::size_t>(options_.measure_top);
   }
 
   // Returns false when no model may rank this call, and notes the reason.
@@ -55,7 +67,7 @@ class Chain {
         add(selector.config(fast.choice.candidate), ChoiceSource::kFastModel);
       }
     }
-    if (is_full()) {
+    if (has_enough_of_model()) {
       return;
     }
     const Choice choice = selector.select(problem);
@@ -85,10 +97,15 @@ class Chain {
     }
   }
 
-  // Returns false, and notes it, for a config that is predicted to gain too little.
+  // Returns false for a config that is predicted to gain too little to be chosen without a
+  // measurement; notes it if nothing better can run.
   bool keeps_margin(const Config& config, double score) {
     if (!baseline_score_ || config == baseline_->config ||
         *baseline_score_ - score >= options_.margin) {
+      return true;
+    }
+    if (compares()) {
+      starts_with_fallback_ = starts_with_fallback_ || count() == 0;
       return true;
     }
     if (made_.all.empty()) {
@@ -110,11 +127,11 @@ class Chain {
     if (refusals > 0) {
       made_.note = concat("the model's first is refused: ", refusal);
     }
-    if (is_full()) {
+    if (has_enough_of_model()) {
       return true;
     }
     for (const RankedCandidate& ranked : selector.rank(*call_.problem)) {
-      if (is_full() || refusals == kMostRefusals) {
+      if (has_enough_of_model() || refusals == kMostRefusals) {
         break;
       }
       const Config config = selector.config(ranked.candidate);
@@ -175,7 +192,8 @@ class Chain {
 
   [[nodiscard]] bool knows(const Config& config) const {
     return std::ranges::any_of(made_.all,
-                               [&](const Option& option) { return option.config == config; });
+                               [&](const Option& option) { return option.config == config; }) ||
+           std::ranges::find(made_.later, config) != made_.later.end();
   }
 
   // Adds a config unless it is there already. Returns why it cannot run, or nothing.
@@ -189,6 +207,10 @@ class Chain {
     }
     auto kernel = maker_->make(canonical);
     if (!kernel) {
+      if (options_.measure_top > 1 && maker_->takes_long(canonical)) {
+        made_.later.push_back(std::move(canonical));
+        return {};
+      }
       return kernel.error().message;
     }
     made_.all.push_back(
@@ -203,6 +225,7 @@ class Chain {
   std::unique_ptr<KernelMaker> maker_;
   std::optional<Baseline> baseline_;
   std::optional<double> baseline_score_;
+  bool starts_with_fallback_ = false;
   Options made_;
 };
 

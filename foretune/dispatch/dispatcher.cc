@@ -75,6 +75,7 @@ void Dispatcher::State::settle(Entry& entry) {
     entry.chosen.source = ChoiceSource::kMeasured;
   }
   entry.trials.clear();
+  entry.later.clear();
   entry.settled.store(true, std::memory_order_release);
 }
 
@@ -122,7 +123,9 @@ Result<std::shared_ptr<Dispatcher::State::Entry>> Dispatcher::State::decide(
     entry->note = std::move(made.note);
     entry->may_be_kept = made.may_be_kept;
     entry->trials = std::move(made.all);
-    if (entry->trials.size() == 1 || !entry->may_be_kept || !refusal.empty()) {
+    entry->later = std::move(made.later);
+    const bool is_single = entry->trials.size() == 1 && entry->later.empty();
+    if (is_single || !entry->may_be_kept || !refusal.empty()) {
       settle(*entry);
     } else if (options.keep_trials && call.problem != nullptr) {
       entry->kind = std::make_unique<const CallKind>(CallKind::of(call));
@@ -207,6 +210,7 @@ Result<Dispatcher::Turn> Dispatcher::next(const DispatchCall& call) {
     for (State::Option& option : entry->trials) {
       option.started = option.finished;  // threads of the parent do not report here
     }
+    entry->awaited = 0;  // nor deliver
   }
   // Picks the option with the fewest trials, in the model's order; when all are running, the best
   // so far.
@@ -224,6 +228,7 @@ Result<Dispatcher::Turn> Dispatcher::next(const DispatchCall& call) {
   turn.kernel_ = option.kernel;
   if (least >= 0) {
     ++option.started;
+    turn.is_first_ = !std::exchange(option.has_run, true);
     turn.trial_ = least;
     turn.entry_ = std::move(entry);
   }
@@ -241,6 +246,47 @@ Result<Dispatcher::Turn> Dispatcher::best(const DispatchCall& call) {
   const std::lock_guard lock(state_->trials_mutex);
   turn.kernel_ = State::best_option(*entry).kernel;
   return turn;
+}
+
+Result<std::vector<std::shared_ptr<const void>>> Dispatcher::kernels(const DispatchCall& call) {
+  FORETUNE_TRY(const std::shared_ptr<State::Entry> entry, state_->find(call));
+  const std::lock_guard lock(state_->trials_mutex);
+  std::vector<std::shared_ptr<const void>> found;
+  if (entry->settled.load(std::memory_order_acquire)) {
+    found.push_back(entry->chosen.kernel);
+    return found;
+  }
+  for (const State::Option& option : entry->trials) {
+    if (!option.is_refused) {
+      found.push_back(option.kernel);
+    }
+  }
+  return found;
+}
+
+Result<std::vector<Config>> Dispatcher::take_later(const DispatchCall& call) {
+  FORETUNE_TRY(const std::shared_ptr<State::Entry> entry, state_->find(call));
+  const std::lock_guard lock(state_->trials_mutex);
+  entry->awaited += entry->later.size();
+  return std::exchange(entry->later, {});
+}
+
+void Dispatcher::deliver(const DispatchCall& call, const Config& config,
+                         Result<std::shared_ptr<const void>> kernel) {
+  const auto entry = [&]() -> std::shared_ptr<State::Entry> {
+    const std::shared_lock lock(state_->mutex);
+    const auto* const known = state_->entries.find(call);
+    return known == nullptr ? nullptr : *known;
+  }();
+  const std::lock_guard lock(state_->trials_mutex);
+  if (entry == nullptr || entry->awaited == 0 || entry->settled.load(std::memory_order_acquire)) {
+    return;  // the call was forgotten, or its trials took too long
+  }
+  --entry->awaited;
+  if (kernel) {
+    entry->trials.push_back({.config = config, .kernel = *std::move(kernel)});
+  }
+  state_->settle_if_complete(*entry);
 }
 
 Result<Dispatcher::Turn> Dispatcher::replace(const DispatchCall& call, const Turn& refused,
@@ -312,7 +358,7 @@ void Dispatcher::report(const Turn& turn, double nanoseconds) {
 
 void Dispatcher::State::settle_if_complete(Entry& entry) {
   const double best = entry.trials[best_trial(entry)].best_ns;
-  bool is_complete = true;
+  bool is_complete = entry.later.empty() && entry.awaited == 0;
   for (Option& option : entry.trials) {
     option.is_hopeless = option.finished > 0 && option.best_ns > kHopelessTrial * best;
     is_complete = is_complete && (option.is_refused || option.is_hopeless ||

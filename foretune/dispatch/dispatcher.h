@@ -15,7 +15,8 @@
 // and the fastest stays. A trial may be reported at any later time, so that a device's clock can
 // time it. Trials end after `measure_top * measure_rounds` calls or `measure_seconds`, whichever
 // comes first. Their measurements can be appended to a data set, from which a later process takes
-// its choices.
+// its choices. Where the provider trusts its fallbacks, the first of them is on trial too, and the
+// margin only says which config runs until there are times.
 //
 // The dispatcher does not know what a kernel is: providers make kernels, typed front ends
 // (GemmDispatcher, CublasltDispatcher) run them.
@@ -34,6 +35,7 @@
 #include <ratio>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "foretune/base/result.h"
 #include "foretune/dispatch/kernel_provider.h"
@@ -98,6 +100,9 @@ class Dispatcher {
     [[nodiscard]] const std::shared_ptr<const void>& shared_kernel() const { return kernel_; }
     // Returns true when the call is a trial; its duration has to be passed to report().
     [[nodiscard]] bool is_trial() const { return trial_ >= 0; }
+    // Returns true for the first trial of its kernel: what is made or loaded when a kernel first
+    // runs counts in its time.
+    [[nodiscard]] bool is_first() const { return is_first_; }
     // Returns true when later calls of the kind get the same kernel.
     [[nodiscard]] bool is_final() const { return is_final_; }
 
@@ -106,6 +111,7 @@ class Dispatcher {
     std::shared_ptr<void> entry_;
     std::shared_ptr<const void> kernel_;
     int trial_ = -1;
+    bool is_first_ = false;
     bool is_final_ = false;
   };
   // Errors: kUnsupported when no provider runs the call, with the reason of each. Every trial has
@@ -138,6 +144,16 @@ class Dispatcher {
   // Returns the chosen kernel, never a trial. While trials go on, it is the best so far, at first
   // the model's pick. Errors: as next().
   Result<Turn> best(const DispatchCall& call);
+
+  // Returns the kernels that the next call may get: the chosen one, or those on trial. Errors: as
+  // next().
+  Result<std::vector<std::shared_ptr<const void>>> kernels(const DispatchCall& call);
+  // Hands out, once, the configs that take too long to make while a caller waits. The trials of the
+  // call do not end before each of them was delivered. Errors: as next().
+  Result<std::vector<Config>> take_later(const DispatchCall& call);
+  // Adds such a config to the trials, or, with an error, lets them end without it.
+  void deliver(const DispatchCall& call, const Config& config,
+               Result<std::shared_ptr<const void>> kernel);
 
   // Errors: as next().
   Result<Decision> decision(const DispatchCall& call);

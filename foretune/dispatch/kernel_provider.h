@@ -70,6 +70,9 @@ class KernelMaker {
   virtual ~KernelMaker() = default;
   // Errors: kUnsupported with the reason for which the config cannot run here.
   virtual Result<std::shared_ptr<const void>> make(const Config& config) = 0;
+  // Returns true for a config that make() refuses only because making it takes longer than a caller
+  // waits. Where trials go on, it is left for Dispatcher::take_later().
+  [[nodiscard]] virtual bool takes_long(const Config& /*config*/) { return false; }
   // Returns what runs the call where no model does, best first.
   virtual std::vector<Fallback> fallbacks() = 0;
   // Returns a way to run a call that nothing else runs. It is asked for only then, since it may
@@ -93,6 +96,7 @@ class KernelProvider {
     return Support::yes();
   }
   // Returns true when its fallbacks are better than the model's portfolio where the model abstains.
+  // The first of them then takes part in all trials.
   [[nodiscard]] virtual bool trusts_fallbacks() const { return false; }
   // The call outlives the maker.
   [[nodiscard]] virtual std::unique_ptr<KernelMaker> maker(const DispatchCall& call) const = 0;

@@ -19,9 +19,22 @@ TYPES = {0: torch.float32, 2: torch.float16, 9: torch.bfloat16}
 
 
 class Plan:
-    def __init__(self, problem, pointer, workspace, by_model):
-        self.problem, self.pointer = problem, pointer
-        self.choice = _cudnn.Choice(7, workspace, True, by_model, "model: engine=7")
+    """Its trials, if any, need a growing workspace; the chosen engine needs none."""
+
+    def __init__(self, problem, pointer, workspace, by_model, trials):
+        self.problem, self.pointer, self.trials = problem, pointer, trials
+        self._workspace, self._by_model = workspace, by_model
+
+    def needs(self):
+        if self.trials == 0:
+            return self._workspace, True
+        return self._workspace + 10 * (4 - self.trials), False
+
+    @property
+    def choice(self):
+        return _cudnn.Choice(7, *self.needs()[:1], True, self._by_model,
+                             "trials go on" if self.trials else "model: engine=7",
+                             self.trials == 0)
 
 
 def tensor_at(address, shape, dtype, channels_last):
@@ -37,22 +50,26 @@ def tensor_at(address, shape, dtype, channels_last):
 class Planner:
     """Plays cuDNN: computes in double precision."""
 
-    def __init__(self, workspace=0, by_model=True, status=0, refuses=()):
+    def __init__(self, workspace=0, by_model=True, status=0, refuses=(), trials=0):
         self.functions = self
         self.plans, self.ran = [], []
         self.workspace, self.by_model, self.status = workspace, by_model, status
-        self.refuses = refuses
+        self.refuses, self.trials = refuses, trials
 
     def prepare(self, problem):
         if problem.operation in self.refuses:
             raise foretune.UnsupportedError("it has no engine")
-        self.plans.append(Plan(problem, len(self.plans), self.workspace, self.by_model))
+        self.plans.append(Plan(problem, len(self.plans), self.workspace, self.by_model,
+                               self.trials))
         return self.plans[-1]
 
-    def run(self, pointer, handle, stream, x, w, y, workspace):
-        problem = self.plans[pointer].problem
+    def run(self, pointer, handle, stream, x, w, y, workspace, workspace_bytes):
+        plan = self.plans[pointer]
+        problem = plan.problem
         self.ran.append((problem.operation, workspace))
-        assert handle is None and (workspace is not None) == (self.workspace > 0)
+        assert handle is None and workspace_bytes == plan.needs()[0]
+        assert (workspace is not None) == (workspace_bytes > 0)
+        plan.trials = max(0, plan.trials - 1)
         if self.status:
             return self.status
         spatial = problem.spatial
@@ -256,6 +273,20 @@ def test_benchmark_mode_decides_where_the_model_does_not():
     assert "benchmark mode" in session.report()
 
 
+def test_a_plan_on_trial_gets_the_workspace_that_its_next_run_needs():
+    x, w, moves, groups = draw(CASES[1])
+    planner, device = Planner(by_model=False, trials=3), Device()
+    with torch.backends.cudnn.flags(enabled=True, benchmark=True):
+        with session_of(planner, device) as session:
+            convolve(x, w, None, moves, groups)
+            assert session.decisions[0].choice == "trials go on"
+            for _ in range(4):
+                convolve(x, w, None, moves, groups)
+    assert device.allocated == [10, 0, 20, 0, 30, 0]
+    assert session.decisions[0].choice == "model: engine=7"
+    assert "by measuring" in session.report()
+
+
 def test_other_calls_take_pytorchs_kernels():
     x, w, moves, groups = draw(CASES[1])
     planner = Planner()
@@ -372,3 +403,5 @@ def test_autocast_and_double_backward_go_on_working():
 def test_wrong_arguments_are_refused():
     with pytest.raises(foretune.InvalidArgumentError, match="margin"):
         _gpu_convolutions.convolutions(margin=-1)
+    with pytest.raises(foretune.InvalidArgumentError, match='"background", not 7'):
+        _gpu_convolutions.convolutions(compiles=7)

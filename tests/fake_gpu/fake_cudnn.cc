@@ -285,6 +285,14 @@ int cudnnSetStream(Handle handle, cuda::Stream stream) {
   return kSuccess;
 }
 
+int cudnnGetStream(Handle handle, cuda::Stream* stream) {
+  if (!is_live(handle) || stream == nullptr) {
+    return refuse(kBadParameter, "there is no such handle");
+  }
+  *stream = handle->stream;
+  return kSuccess;
+}
+
 int cudnnBackendCreateDescriptor(Kind kind, Descriptor* descriptor) {
   return make(descriptor, BackendObject{.kind = kind}) == cublaslt::kSuccess ? kSuccess
                                                                              : kBadParameter;

@@ -232,6 +232,15 @@ int cuStreamBeginCapture_v2(cuda::Stream stream, int mode) {
   });
 }
 
+int cuThreadExchangeStreamCaptureMode(int* mode) {
+  thread_local int current = 0;
+  if (mode == nullptr || *mode < 0 || *mode > cuda::kCaptureRelaxed) {
+    return kInvalidArgument;
+  }
+  std::swap(current, *mode);
+  return kDriverSuccess;
+}
+
 int cuStreamEndCapture(cuda::Stream stream, cuda::Graph* graph) {
   return with_context([&](State& device) {
     cuda::StreamObject* const target = device.find_stream(stream);

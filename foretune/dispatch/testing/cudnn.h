@@ -161,7 +161,8 @@ inline std::shared_ptr<const CudnnPlan> run(CudnnDispatcher& dispatcher, const C
   EXPECT_TRUE(plan) << plan.error().message;
   const ConvSample sample(call.sizes);
   sample.poison();
-  EXPECT_EQ(dispatcher.run(**plan, FakeCudnn::get().library->handle(), nullptr, sample.operands()),
+  EXPECT_EQ(dispatcher.run(**plan, FakeCudnn::get().library->handle(), nullptr, sample.operands(),
+                           (*plan)->workspace_bytes()),
             0);
   sample.check((*plan)->engine() == 5);
   return *plan;

@@ -5,6 +5,7 @@ Plans run without the interpreter's lock.
 
 from __future__ import annotations
 
+import atexit
 import ctypes
 import os
 from collections.abc import Sequence
@@ -38,12 +39,14 @@ class _Options(ctypes.Structure):
     _fields_ = [("model_path", ctypes.c_char_p), ("cudnn_library", ctypes.c_char_p),
                 ("driver_library", ctypes.c_char_p), ("margin", ctypes.c_double),
                 ("fast", ctypes.c_int), ("compiles", ctypes.c_int),
-                ("workspace_limit", ctypes.c_size_t)]
+                ("workspace_limit", ctypes.c_size_t), ("measure_top", ctypes.c_int),
+                ("trials_path", ctypes.c_char_p)]
 
 
 class _Facts(ctypes.Structure):
     _fields_ = [("workspace_bytes", ctypes.c_size_t), ("engine", ctypes.c_int),
-                ("deterministic", ctypes.c_int), ("is_models_pick", ctypes.c_int)]
+                ("deterministic", ctypes.c_int), ("is_models_pick", ctypes.c_int),
+                ("is_settled", ctypes.c_int)]
 
 
 _POINTER = ctypes.c_void_p
@@ -54,8 +57,10 @@ _SIGNATURES: dict[str, tuple[Any, ...]] = {
                 ctypes.c_size_t),
     "plan_facts": (_Facts, _POINTER),
     "plan_text": (ctypes.c_size_t, _POINTER, ctypes.c_char_p, ctypes.c_size_t),
-    "run": (ctypes.c_int, *[_POINTER] * 7),
+    "run": (ctypes.c_int, *[_POINTER] * 7, ctypes.c_size_t),
     "release": (None, _POINTER),
+    "save": (ctypes.c_int, _POINTER, ctypes.c_char_p, ctypes.c_size_t),
+    "stop_compiling": (None, _POINTER),
 }
 
 
@@ -85,6 +90,8 @@ class Functions:
     plan_text: Any
     run: Any
     release: Any
+    save: Any
+    stop_compiling: Any
 
 
 def _checked(code: int, message: Any) -> None:
@@ -102,39 +109,59 @@ class Choice:
     by_model: bool
     """False: cuDNN's heuristic chose."""
     text: str
+    is_settled: bool = True
+    """False while trials go on. Then the workspace is the most that the next run may need."""
 
 
 class Plan:
     """A plan, released with this object."""
 
     def __init__(self, functions: Functions, pointer: int) -> None:
-        self._release = functions.release
+        self._functions = functions
         self.pointer = pointer
-        facts = functions.plan_facts(pointer)
+
+    @property
+    def choice(self) -> Choice:
+        """The engine that runs now; another one may when trials have ended."""
+        facts = self._functions.plan_facts(self.pointer)
         text = ctypes.create_string_buffer(_MESSAGE_BYTES)
-        functions.plan_text(pointer, text, _MESSAGE_BYTES)
-        self.choice = Choice(facts.engine, facts.workspace_bytes, bool(facts.deterministic),
-                             bool(facts.is_models_pick), text.value.decode(errors="replace"))
+        self._functions.plan_text(self.pointer, text, _MESSAGE_BYTES)
+        return Choice(facts.engine, facts.workspace_bytes, bool(facts.deterministic),
+                      bool(facts.is_models_pick), text.value.decode(errors="replace"),
+                      bool(facts.is_settled))
+
+    def needs(self) -> tuple[int, bool]:
+        """Returns the bytes of workspace of the next run, and False while trials go on."""
+        facts = self._functions.plan_facts(self.pointer)
+        return facts.workspace_bytes, bool(facts.is_settled)
 
     def __del__(self) -> None:
-        self._release(self.pointer)
+        self._functions.release(self.pointer)
 
 
 class Planner:
     """``foretune_cudnn``. It lives until the process ends, because plans may outlive their
     session in graphs."""
 
-    def __init__(self, model_path: str | None, margin: float, fast: bool, compiles: bool,
-                 workspace_bytes: int) -> None:
+    def __init__(self, model_path: str | None, margin: float, fast: bool, compiles: int,
+                 workspace_bytes: int, measure: int, trials: str | None) -> None:
         self.functions = Functions()
         options = _Options(model_path=None if model_path is None else os.fsencode(model_path),
-                           margin=margin, fast=int(fast), compiles=int(compiles),
-                           workspace_limit=workspace_bytes)
+                           margin=margin, fast=int(fast), compiles=compiles,
+                           workspace_limit=workspace_bytes, measure_top=measure,
+                           trials_path=None if trials is None else os.fsencode(trials))
         message = ctypes.create_string_buffer(_MESSAGE_BYTES)
         opened = ctypes.c_void_p()
         _checked(self.functions.open_with(ctypes.byref(options), ctypes.byref(opened), message,
                                           _MESSAGE_BYTES), message)
         self._pointer = opened.value
+        # The compiler's thread must not outlive the driver.
+        atexit.register(self.functions.stop_compiling, self._pointer)
+
+    def save(self) -> None:
+        """Appends what trials measured since the last call to the file of trials."""
+        message = ctypes.create_string_buffer(_MESSAGE_BYTES)
+        _checked(self.functions.save(self._pointer, message, _MESSAGE_BYTES), message)
 
     def prepare(self, problem: Problem) -> Plan:
         """Raises UnsupportedError for a convolution that cuDNN does not run."""

@@ -30,6 +30,8 @@ _TYPES = {torch.float32: 0, torch.float16: 2, torch.bfloat16: 9}
 MOST_PLANS = 16384
 # Decisions kept for the report.
 _MOST_DECISIONS = 4096
+# The values of foretune_cudnn_options.compiles.
+_COMPILES: dict[bool | str, int] = {False: 0, True: 1, "background": 2}
 
 _get_stream = torch._C._cuda_getCurrentRawStream if hasattr(
     torch._C, "_cuda_getCurrentRawStream") else None
@@ -75,12 +77,12 @@ class _Device:
 class _Step:
     """One run of a plan: where its result lies."""
 
-    __slots__ = ("plan", "pointer", "workspace", "shape", "strides")
+    __slots__ = ("plan", "pointer", "workspace", "is_settled", "shape", "strides")
 
     def __init__(self, plan: _cudnn.Plan, shape: Sequence[int], strides: Sequence[int]) -> None:
         self.plan = plan
         self.pointer = plan.pointer
-        self.workspace = plan.choice.workspace_bytes
+        self.workspace, self.is_settled = plan.needs()
         self.shape = tuple(shape)
         self.strides = tuple(strides)
 
@@ -128,14 +130,22 @@ class Convolutions:
         # Graphs may hold kernels of these plans.
         self._captured: set[_Entry] = set()
         self._lock = threading.Lock()
-        self._decisions: list[Decision] = []
+        # Operation, problem, plan, and the reason why there is none.
+        self._decisions: list[tuple[str, str, _cudnn.Plan | None, str | None]] = []
         self._counts: Counter[str] = Counter()
         self._installed = 0
 
     @property
     def decisions(self) -> list[Decision]:
         """The decisions so far, one for each kind of call and operation, of the first 4,096."""
-        return list(self._decisions)
+        with self._lock:
+            decisions = list(self._decisions)
+        found = []
+        for operation, problem, plan, reason in decisions:
+            choice = None if plan is None else plan.choice
+            found.append(Decision(operation, problem, choice and choice.text,
+                                  choice is not None and choice.by_model, reason))
+        return found
 
     def report(self) -> str:
         """Returns how many kinds of convolutions were decided by whom, and why."""
@@ -147,6 +157,16 @@ class Convolutions:
         """Opens the session for the process."""
         _install(self)
         return self
+
+    def save_trials(self) -> None:
+        """Appends what was measured since the last call to the file that ``trials`` named.
+
+        Raises:
+            InvalidArgumentError: no file was named.
+            MismatchError: the file is of another machine or family.
+            InputOutputError: it cannot be written.
+        """
+        self._planner.save()
 
     def uninstall(self) -> None:
         """Closes it. Graphs that were captured meanwhile go on with its plans."""
@@ -160,12 +180,17 @@ class Convolutions:
 
     # -- decisions -------------------------------------------------------------------------------
 
-    def _note(self, decision: Decision) -> None:
+    def _note(self, operation: str, problem: str, plan: _cudnn.Plan | None,
+              reason: str | None) -> None:
+        by = reason
+        if plan is not None:
+            choice = plan.choice
+            by = ("by measuring" if not choice.is_settled else
+                  "by the model" if choice.by_model else "by cuDNN")
         with self._lock:
-            self._counts[f"{decision.operation}: " + (
-                decision.reason or ("by the model" if decision.by_model else "by cuDNN"))] += 1
+            self._counts[f"{operation}: {by}"] += 1
             if len(self._decisions) < _MOST_DECISIONS:
-                self._decisions.append(decision)
+                self._decisions.append((operation, problem, plan, reason))
 
     def _keep(self, key: Any, entry: _Entry) -> None:
         with self._lock:
@@ -176,7 +201,7 @@ class Convolutions:
     def _leave(self, key: Any, operation: str, problem: str, reason: str) -> _Entry:
         entry = _Entry()
         self._keep(key, entry)
-        self._note(Decision(operation, problem, None, False, reason))
+        self._note(operation, problem, None, reason)
         return entry
 
     def _step(self, entry: _Entry, operation: int, name: str, result: Sequence[int],
@@ -189,8 +214,7 @@ class Convolutions:
             tuple(weight.shape), padding, stride, dilation, groups)
         with self._device.guard(input.device):
             plan = self._planner.prepare(described)
-        self._note(Decision(name, _describe(input, weight, moves, groups), plan.choice.text,
-                            plan.choice.by_model, None))
+        self._note(name, _describe(input, weight, moves, groups), plan, None)
         return _Step(plan, result, _packed_strides(result, channels_last))
 
     def _prepare(self, key: Any, operation: str, tensors: Sequence[torch.Tensor],
@@ -228,7 +252,8 @@ class Convolutions:
                         (_cudnn.BACKWARD_WEIGHT, "weight gradient", weight, wanted[1]))]
         except Error as error:
             return self._leave(key, operation, problem, str(error))
-        if flags[4] and not any(step and step.plan.choice.by_model for step in entry.steps):
+        if flags[4] and not any(step and (not step.is_settled or step.plan.choice.by_model)
+                                for step in entry.steps):
             return self._leave(key, operation, problem, "PyTorch's benchmark mode decides")
         self._keep(key, entry)
         return entry
@@ -241,10 +266,12 @@ class Convolutions:
         missing is computed."""
         made = like.new_empty_strided(step.shape, step.strides)
         device = self._device
+        if not step.is_settled:
+            step.workspace, step.is_settled = step.plan.needs()
         workspace = device.allocate(step.workspace, stream) if step.workspace else None
         x, w, y = (made if operand is None else operand for operand in operands)
         status = self._run(step.pointer, None, stream, x.data_ptr(), w.data_ptr(), y.data_ptr(),
-                           workspace)
+                           workspace, step.workspace)
         if workspace is not None:
             device.free(workspace)  # what follows on the stream may have it
         return made, status
@@ -465,7 +492,8 @@ def _uninstall(session: Convolutions) -> None:
 
 
 def convolutions(model: Union[str, os.PathLike[str], Any, None] = None, *, margin: float = 0.02,
-                 fast: bool = False, compiles: bool = False,
+                 fast: bool = False, measure: int = 0, trials: str | os.PathLike[str] | None = None,
+                 compiles: bool | str | None = None,
                  workspace_bytes: int = 1 << 30) -> Convolutions:
     """Makes PyTorch's convolutions on NVIDIA's GPUs run with the engine of cuDNN that a model
     picks.
@@ -488,8 +516,16 @@ def convolutions(model: Union[str, os.PathLike[str], Any, None] = None, *, margi
         margin: gain over the heuristic's first answer, as predicted, below which that runs.
         fast: asks the model's fast mode first, for which a new problem is a matter of microseconds.
             It knows no margin.
-        compiles: also picks engines that compile their kernel for each problem, for up to a
-            second.
+        measure: how many engines take turns in the first calls of each convolution: the model's
+            best and cuDNN's first answer. Events on the stream time them and no call waits; then
+            the fastest stays. 0 and 1 measure nothing. Results of different engines are rounded
+            differently.
+        trials: a data set (``.ftd``) with what earlier processes measured, whose fastest engines
+            run; ``save_trials()`` appends to it. It need not exist.
+        compiles: whether engines may run that compile their kernel for each problem, for up to a
+            second. ``True``: while the call waits. ``"background"``: in a thread, two of each
+            problem, which join the engines that are measured. Default: in the background where
+            ``measure`` asks for it, else never.
         workspace_bytes: largest workspace of a pick; it comes from PyTorch's allocator.
 
     Raises:
@@ -498,6 +534,10 @@ def convolutions(model: Union[str, os.PathLike[str], Any, None] = None, *, margi
     """
     if not 0 <= margin < float("inf"):
         raise InvalidArgumentError(f"a margin is a number from 0, not {margin}")
+    if compiles is None:
+        compiles = "background" if measure > 1 else False
+    if compiles not in _COMPILES:
+        raise InvalidArgumentError(f'compiles is True, False or "background", not {compiles!r}')
     if torch.cuda.is_available():
         torch.cuda.synchronize()  # makes the context, with which the planner makes its handles
     with contextlib.ExitStack() as stack:
@@ -506,4 +546,5 @@ def convolutions(model: Union[str, os.PathLike[str], Any, None] = None, *, margi
             model.save(file.name)
             model = file.name
         return Convolutions(_cudnn.Planner(None if model is None else os.fspath(model), margin,
-                                           fast, compiles, workspace_bytes))
+                                           fast, _COMPILES[compiles], workspace_bytes, measure,
+                                           None if trials is None else os.fspath(trials)))

@@ -1,0 +1,229 @@
+// Tests the trials of cuDNN's dispatcher, which events of the faked driver time.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <chrono>
+#include <set>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "foretune/cuda/event_clock.h"
+#include "foretune/dispatch/cudnn_dispatch.h"
+#include "foretune/dispatch/testing/cudnn.h"
+
+namespace foretune {
+namespace {
+
+using ::testing::HasSubstr;
+using ::testing::Not;
+
+constexpr std::int32_t kSplitKnob = 17;
+constexpr std::int32_t kCompiles = 3;  // the fake's engine whose kernels are compiled
+
+// Prefers engine 0, which is the slowest, to 4 and to the heuristic's first, engine 1.
+std::vector<ConvPrediction> wrong_predictions() {
+  return {{engine_config(0), 7},
+          {engine_config(4), 8},
+          {CudnnConfig::ranked(CudnnHeuristic::kA, 1), 9}};
+}
+
+// Large enough for the engines' times to differ.
+CudnnCall large_call() {
+  CudnnCall call{.sizes = sample_conv()};
+  call.sizes.n = 4;
+  call.sizes.c = call.sizes.k = 32;
+  call.sizes.hi = call.sizes.wi = 12;
+  return call;
+}
+
+// Runs a plan until it is settled or `most` runs are over; returns how many there were.
+int settle(CudnnDispatcher& dispatcher, const CudnnCall& call, int most = 100) {
+  const auto plan = *dispatcher.prepare(call);
+  const ConvSample sample(call.sizes);
+  int runs = 0;
+  while (!plan->is_settled() && runs < most) {
+    sample.poison();
+    EXPECT_EQ(dispatcher.run(*plan, FakeCudnn::get().library->handle(), nullptr, sample.operands(),
+                             kSampleWorkspace),
+              0);
+    sample.check();
+    ++runs;
+  }
+  return runs;
+}
+
+double nanoseconds_of(const CudnnConfig& config, const CudnnCall& call) {
+  const auto dispatcher =
+      open_cudnn({.models = {cudnn_model({{config, 1}})}, .compiling = CudnnCompiling::kAtOnce});
+  const auto plan = *dispatcher->prepare(call);
+  EXPECT_EQ(plan->engine(), config.engine);
+  const ConvSample sample(call.sizes);
+  const cuda::EventClock clock(cuda::DriverApi::load(FORETUNE_FAKE_GPU).value());
+  const auto span = clock.begin(nullptr);
+  EXPECT_EQ(dispatcher->run(*plan, nullptr, nullptr, sample.operands(), kSampleWorkspace), 0);
+  EXPECT_TRUE(span && clock.end(*span, nullptr));
+  return **clock.read(*span);
+}
+
+TEST(CudnnTrialsTest, FindTheFastestWithoutWaiting) {
+  const auto dispatcher =
+      open_cudnn({.models = {cudnn_model(wrong_predictions())}, .dispatch = {.measure_top = 3}});
+  const CudnnCall call = large_call();
+  const auto plan = *dispatcher->prepare(call);
+  EXPECT_FALSE(plan->is_settled());
+  EXPECT_EQ(plan->text(), "model: engine=0; trials go on");
+  {
+    const ScopedFaults faults("busy");
+    EXPECT_EQ(settle(*dispatcher, call, 20), 20);
+  }
+  // Their work ends, and one report each is enough.
+  EXPECT_LE(settle(*dispatcher, call), 2);
+  EXPECT_EQ(plan->source(), ChoiceSource::kMeasured);
+  EXPECT_EQ(*dispatcher->prepare(call), plan);
+  const double of_0 = nanoseconds_of(engine_config(0), call);
+  const double of_4 = nanoseconds_of(engine_config(4), call);
+  const double of_1 = nanoseconds_of(engine_config(1, {{2, 2}, {14, 1}}), call);
+  EXPECT_LT(of_4, of_0);
+  EXPECT_EQ(plan->engine(), of_1 < of_4 ? 1 : 4);
+}
+
+TEST(CudnnTrialsTest, TheHeuristicsFirstTakesPart) {
+  // The model knows three configs, all slower than the first of A.
+  const auto dispatcher =
+      open_cudnn({.models = {cudnn_model({{engine_config(0), 7},
+                                          {engine_config(2, {{kSplitKnob, 16}}), 8},
+                                          {engine_config(5), 9}})},
+                  .dispatch = {.measure_top = 3}});
+  const CudnnCall call{.sizes = sample_conv()};
+  settle(*dispatcher, call);
+  const auto plan = *dispatcher->prepare(call);
+  EXPECT_THAT(plan->text(), HasSubstr("measured: rank 1 of a: engine=1"));
+}
+
+TEST(CudnnTrialsTest, APickWithinTheMarginRunsLater) {
+  const auto dispatcher = open_cudnn({.models = {cudnn_model(sample_conv_predictions())},
+                                      .dispatch = {.measure_top = 3, .margin = 5}});
+  const CudnnCall call = large_call();
+  EXPECT_THAT((*dispatcher->prepare(call))->text(), HasSubstr("heuristic: rank 1 of a"));
+  EXPECT_GT(settle(*dispatcher, call), 3);
+  EXPECT_EQ((*dispatcher->prepare(call))->source(), ChoiceSource::kMeasured);
+}
+
+TEST(CudnnTrialsTest, CapturedRunsAreNoTrials) {
+  const auto dispatcher =
+      open_cudnn({.models = {cudnn_model(wrong_predictions())}, .dispatch = {.measure_top = 3}});
+  const auto driver = cuda::DriverApi::load(FORETUNE_FAKE_GPU).value();
+  const CudnnCall call = large_call();
+  const auto plan = *dispatcher->prepare(call);
+  const ConvSample sample(call.sizes);
+  cuda::Stream stream = nullptr;
+  cuda::Graph graph = nullptr;
+  ASSERT_EQ(driver->stream_create(&stream, cuda::kStreamNonBlocking), 0);
+  ASSERT_EQ(driver->begin_capture(stream, cuda::kCaptureThreadLocal), 0);
+  for (int i = 0; i < 20; ++i) {
+    EXPECT_EQ(dispatcher->run(*plan, nullptr, stream, sample.operands(), plan->workspace_bytes()),
+              0);
+  }
+  ASSERT_EQ(driver->end_capture(stream, &graph), 0);
+  EXPECT_FALSE(plan->is_settled());
+  EXPECT_EQ(plan->engine(), 0);
+  driver->graph_destroy(graph);
+  driver->stream_destroy(stream);
+  EXPECT_GT(settle(*dispatcher, call), 3);
+  EXPECT_TRUE(plan->is_settled());
+}
+
+TEST(CudnnTrialsTest, AConfigThatNeedsMoreWorkspaceThanThereIsIsGivenUp) {
+  const auto dispatcher = open_cudnn(
+      {.models = {cudnn_model({{engine_config(2, {{kSplitKnob, 2}}), 7}, {engine_config(0), 8}})},
+       .dispatch = {.measure_top = 3}});
+  const CudnnCall call = large_call();
+  const auto plan = *dispatcher->prepare(call);
+  const std::size_t needed = plan->workspace_bytes();
+  EXPECT_GT(needed, 0U);
+  const ConvSample sample(call.sizes);
+  for (int i = 0; i < 20; ++i) {
+    sample.poison();
+    EXPECT_EQ(dispatcher->run(*plan, nullptr, nullptr, sample.operands(), needed - 1), 0);
+    sample.check();
+  }
+  ASSERT_TRUE(plan->is_settled());
+  EXPECT_NE(plan->engine(), 2);
+  EXPECT_EQ(plan->workspace_bytes(), 0U);
+}
+
+TEST(CudnnTrialsTest, CompiledConfigsJoinLater) {
+  const auto dispatcher =
+      open_cudnn({.models = {cudnn_model({{engine_config(kCompiles, {{24, 2}}), 6},
+                                          {engine_config(0), 7},
+                                          {engine_config(4), 8}})},
+                  .compiling = CudnnCompiling::kInBackground,
+                  .dispatch = {.measure_top = 4}});
+  CudnnCall call = large_call();
+  call.sizes.c = call.sizes.k = 96;  // the times of the fake's engines are 4, 6 and 8 us
+  const auto plan = *dispatcher->prepare(call);
+  EXPECT_EQ(plan->engine(), 0);  // nobody waits for the compiler
+  const auto start = std::chrono::steady_clock::now();
+  while (!plan->is_settled() &&
+         std::chrono::steady_clock::now() - start < std::chrono::seconds(20)) {
+    settle(*dispatcher, call, 1);
+  }
+  ASSERT_TRUE(plan->is_settled());
+  EXPECT_EQ(plan->source(), ChoiceSource::kMeasured);
+  // Engine 3 has been on trial, and is the fastest of the four.
+  EXPECT_LT(nanoseconds_of(engine_config(kCompiles, {{24, 2}}), call),
+            nanoseconds_of(engine_config(4), call));
+  EXPECT_EQ(plan->engine(), kCompiles);
+}
+
+TEST(CudnnTrialsTest, WithoutACompilerTheTrialsEnd) {
+  const auto dispatcher =
+      open_cudnn({.models = {cudnn_model({{engine_config(kCompiles, {{24, 2}}), 6},
+                                          {engine_config(0), 7},
+                                          {engine_config(4), 8}})},
+                  .compiling = CudnnCompiling::kInBackground,
+                  .dispatch = {.measure_top = 4}});
+  dispatcher->stop_compiling();
+  const CudnnCall call = large_call();
+  EXPECT_LT(settle(*dispatcher, call), 100);
+  const auto plan = *dispatcher->prepare(call);
+  ASSERT_TRUE(plan->is_settled());
+  EXPECT_NE(plan->engine(), kCompiles);
+  EXPECT_THAT(plan->text(), Not(HasSubstr("trials")));
+}
+
+TEST(CudnnTrialsTest, ThreadsShareTheTrials) {
+  const auto dispatcher =
+      open_cudnn({.models = {cudnn_model({{engine_config(kCompiles, {{24, 2}}), 6},
+                                          {engine_config(0), 7},
+                                          {engine_config(4), 8}})},
+                  .compiling = CudnnCompiling::kInBackground,
+                  .dispatch = {.measure_top = 4}});
+  const CudnnCall call = large_call();
+  const auto plan = *dispatcher->prepare(call);
+  std::atomic<int> failed = 0;
+  std::vector<std::thread> threads;
+  for (int t = 0; t < 4; ++t) {
+    threads.emplace_back([&] {
+      FakeCudnn::get().device->make_current();
+      const ConvSample sample(call.sizes);
+      for (int i = 0; i < 40; ++i) {
+        failed += dispatcher->run(*plan, nullptr, FakeCudnn::get().device->stream(),
+                                  sample.operands(), kSampleWorkspace) == 0
+                      ? 0
+                      : 1;
+        failed += plan->text().empty() ? 1 : 0;
+      }
+    });
+  }
+  for (std::thread& thread : threads) {
+    thread.join();
+  }
+  EXPECT_EQ(failed, 0);
+  EXPECT_LT(settle(*dispatcher, call), 100);
+}
+
+}  // namespace
+}  // namespace foretune
