@@ -26,8 +26,8 @@
  *
  * With `measure_top` the first runs of a problem are trials: each runs one of the best-ranked
  * engines or the heuristic's first answer on the caller's operands, and events on the caller's
- * stream time it. Then the fastest stays. No call waits, and captured calls are never trials.
- * Results of different engines are rounded differently.
+ * stream time it. Then the fastest stays. No call waits. Captured and deterministic calls are never
+ * trials. Results of different engines are rounded differently.
  *
  * Nothing of CUDA is linked. The cuDNN that the process uses already is found by its name
  * (libcudnn.so.9); else it is loaded. The device's context has to be current.

@@ -95,6 +95,7 @@ class AskedConvolution {
     asked_.problem = &problem_;
     asked_.variant = variant_;
     asked_.details = &details_;
+    asked_.is_steady = call.deterministic;
   }
   AskedConvolution(const AskedConvolution&) = delete;
   AskedConvolution& operator=(const AskedConvolution&) = delete;

@@ -14,8 +14,9 @@
 //
 // With `dispatch.measure_top` the first runs of a plan are trials, which the device's events time
 // on the caller's stream: no call waits. The heuristic's first answer takes part. Runs that are
-// captured into a graph are never trials. Engines that compile their kernel may join later: a
-// thread makes their plans meanwhile.
+// captured into a graph are never trials, nor are deterministic calls, whose results must not
+// change with the engine. Engines that compile their kernel may join later: a thread makes their
+// plans meanwhile.
 //
 // No part of CUDA is linked: the dispatcher uses the libraries that the process has loaded, or
 // loads them. The context of the device has to be current wherever a plan is made or run. Where one

@@ -103,6 +103,8 @@ Result<std::shared_ptr<Dispatcher::State::Entry>> Dispatcher::State::decide(
     entry->settled.store(true, std::memory_order_release);
     return entry;
   }
+  DispatchOptions wanted = options;
+  wanted.measure_top = call.is_steady ? 1 : options.measure_top;
   std::string refusals;
   const auto refuse = [&](const Source& source, std::string_view reason) {
     refusals += concat(refusals.empty() ? "" : "; ", source.provider->info().name, ": ", reason);
@@ -113,7 +115,7 @@ Result<std::shared_ptr<Dispatcher::State::Entry>> Dispatcher::State::decide(
       continue;
     }
     dispatch_internal::Options made =
-        dispatch_internal::make_options(source, call, options, refusal);
+        dispatch_internal::make_options(source, call, wanted, refusal);
     if (made.all.empty()) {
       refuse(source, "none of its configs can run");
       continue;

@@ -49,6 +49,8 @@ struct DispatchCall {
   std::span<const std::uint64_t> variant = {};
   // Facts for the provider, of a type that it and the front end agree on.
   const void* details = nullptr;
+  // Runs no trials: one config runs all calls of the kind.
+  bool is_steady = false;
 };
 
 // A way to run a call without a model.

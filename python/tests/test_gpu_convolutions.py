@@ -33,9 +33,9 @@ CASES = {
 TOLERANCE = {torch.float32: 3e-5, torch.float16: 8e-3, torch.bfloat16: 6e-2}
 
 
-@pytest.fixture(scope="module")
-def session():
-    return foretune.torch.convolutions(MODEL)
+@pytest.fixture(scope="module", params=[0, 6], ids=["picked", "measured"])
+def session(request):
+    return foretune.torch.convolutions(MODEL, measure=request.param)
 
 
 def draw(case, dtype, last):

@@ -519,7 +519,7 @@ def convolutions(model: Union[str, os.PathLike[str], Any, None] = None, *, margi
         measure: how many engines take turns in the first calls of each convolution: the model's
             best and cuDNN's first answer. Events on the stream time them and no call waits; then
             the fastest stays. 0 and 1 measure nothing. Results of different engines are rounded
-            differently.
+            differently, so nothing is measured where PyTorch is told to be deterministic.
         trials: a data set (``.ftd``) with what earlier processes measured, whose fastest engines
             run; ``save_trials()`` appends to it. It need not exist.
         compiles: whether engines may run that compile their kernel for each problem, for up to a
