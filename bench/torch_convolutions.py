@@ -237,7 +237,7 @@ def work(arguments: argparse.Namespace) -> int:
 
         session = foretune.torch.convolutions(arguments.model, margin=arguments.margin,
                                               fast=arguments.fast, measure=arguments.measure,
-                                              compiles=arguments.compiles or None).install()
+                                              compiles=arguments.compiles).install()
     step(sizes[0] // 2)
     torch.cuda.synchronize()
 

@@ -61,7 +61,7 @@ foretune_cublaslt_matmul foretune_cublaslt_open foretune_cublaslt_open_with \
 foretune_cublaslt_save foretune_cudnn_close foretune_cudnn_convolution foretune_cudnn_explain \
 foretune_cudnn_open foretune_cudnn_open_with foretune_cudnn_plan_facts foretune_cudnn_plan_text \
 foretune_cudnn_prepare foretune_cudnn_release foretune_cudnn_run foretune_cudnn_save \
-foretune_cudnn_stop_compiling foretune_cudnn_workspace \
+foretune_cudnn_workspace \
 foretune_sddmm foretune_set_num_threads foretune_sgemm foretune_sparse_create foretune_sparse_destroy \
 foretune_sparse_explain foretune_sparse_save foretune_spmm foretune_spmv " ]] ||
   fail "libforetune_dispatch.so exports $exported"

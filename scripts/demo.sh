@@ -36,7 +36,7 @@ built=0
 if [[ -z "${FORETUNE:-}" ]]; then
   scripts/install_dependencies.sh
   installed=$((SECONDS - start))
-  echo "building (two to seven minutes on two cores)"
+  echo "building (two to twenty minutes on two cores)"
   mkdir -p build
   cmake --preset release >build/configure-release.log || { cat build/configure-release.log; exit 1; }
   cmake --build --preset release --parallel --target foretune | tee build/build-release.log |

@@ -24,7 +24,6 @@ static_assert(
 static_assert(
     kMatches<decltype(DriverApi::primary_context_release), decltype(cuDevicePrimaryCtxRelease_v2)>);
 static_assert(kMatches<decltype(DriverApi::context_set_current), decltype(cuCtxSetCurrent)>);
-static_assert(kMatches<decltype(DriverApi::context_current), decltype(cuCtxGetCurrent)>);
 static_assert(kMatches<decltype(DriverApi::exchange_capture_mode),
                        decltype(cuThreadExchangeStreamCaptureMode)>);
 static_assert(kMatches<decltype(DriverApi::context_device), decltype(cuCtxGetDevice)>);

@@ -72,7 +72,6 @@ Result<std::shared_ptr<const DriverApi>> DriverApi::load(const std::string& libr
   FORETUNE_TRY_STATUS(driver.find("cuDevicePrimaryCtxRetain", api->primary_context_retain));
   FORETUNE_TRY_STATUS(driver.find("cuDevicePrimaryCtxRelease_v2", api->primary_context_release));
   FORETUNE_TRY_STATUS(driver.find("cuCtxSetCurrent", api->context_set_current));
-  FORETUNE_TRY_STATUS(driver.find("cuCtxGetCurrent", api->context_current));
   FORETUNE_TRY_STATUS(driver.find("cuCtxGetDevice", api->context_device));
   FORETUNE_TRY_STATUS(driver.find("cuMemGetInfo_v2", api->memory_info));
   FORETUNE_TRY_STATUS(driver.find("cuMemAlloc_v2", api->memory_allocate));

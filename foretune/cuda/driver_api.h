@@ -93,7 +93,6 @@ struct DriverApi {
   int (*primary_context_retain)(DriverContext* context, int device) = nullptr;
   int (*primary_context_release)(int device) = nullptr;
   int (*context_set_current)(DriverContext context) = nullptr;
-  int (*context_current)(DriverContext* context) = nullptr;
   int (*context_device)(int* device) = nullptr;  // of the current context
   int (*memory_info)(std::size_t* free, std::size_t* total) = nullptr;
   int (*memory_allocate)(DevicePointer* pointer, std::size_t bytes) = nullptr;

@@ -138,20 +138,6 @@ Result<Plan> Convolution::make_plan(const CudnnConfig& config) {
   return build(*graph_, engine, answers->configs[place]);
 }
 
-bool Convolution::waits_for_compiler(const CudnnConfig& config) {
-  const auto engine = [&]() -> Result<EngineFacts> {
-    if (config.heuristic == CudnnHeuristic::kNone) {
-      return facts(config.engine);
-    }
-    FORETUNE_TRY(const Answers* const answers, ask(config.heuristic));
-    const auto place = static_cast<std::size_t>(config.rank) - 1;
-    return place < answers->explicit_configs.size()
-               ? facts(answers->explicit_configs[place].engine)
-               : fail(ErrorCode::kUnsupported, "there is no such rank");
-  }();
-  return engine && engine->compiles && !options_.compiles && may_use(*engine);
-}
-
 Result<Plan> Convolution::plan(const CudnnConfig& config) {
   Config key = config.to_config();
   auto known = plans_.find(key);

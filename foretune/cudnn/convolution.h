@@ -62,8 +62,6 @@ class Convolution {
   // reason: the library's, a workspace that is too large, an engine that is not deterministic
   // though that was demanded, or one that rounds f32 operands to tf32.
   Result<Plan> plan(const CudnnConfig& config);
-  // Returns true for a config that is refused only because its kernel would have to be compiled.
-  [[nodiscard]] bool waits_for_compiler(const CudnnConfig& config);
   // Returns the answers of a heuristic that may be used, best first, as explicit configs; rank r is
   // the r-th of them. The library is queried once. Errors: kUnsupported when it has none.
   Result<std::vector<CudnnConfig>> answers(CudnnHeuristic heuristic);

@@ -39,10 +39,6 @@ static_assert(static_cast<int>(ErrorCode::kInternal) == FORETUNE_CUDNN_INTERNAL)
 static_assert(static_cast<int>(ConvOperation::kForward) == FORETUNE_CUDNN_FORWARD);
 static_assert(static_cast<int>(ConvOperation::kBackwardData) == FORETUNE_CUDNN_BACKWARD_DATA);
 static_assert(static_cast<int>(ConvOperation::kBackwardWeight) == FORETUNE_CUDNN_BACKWARD_WEIGHT);
-static_assert(static_cast<int>(CudnnCompiling::kNever) == FORETUNE_CUDNN_COMPILES_NEVER);
-static_assert(static_cast<int>(CudnnCompiling::kAtOnce) == FORETUNE_CUDNN_COMPILES_AT_ONCE);
-static_assert(static_cast<int>(CudnnCompiling::kInBackground) ==
-              FORETUNE_CUDNN_COMPILES_IN_BACKGROUND);
 
 constexpr std::size_t kDefaultWorkspace = std::size_t{1} << 30U;
 
@@ -54,15 +50,11 @@ Status open(const foretune_cudnn_options& options, foretune_cudnn** out) {
   if (!std::isfinite(options.margin) || options.margin < 0) {
     return fail(ErrorCode::kInvalidArgument, "a margin is a number from 0, not ", options.margin);
   }
-  if (options.compiles < FORETUNE_CUDNN_COMPILES_NEVER ||
-      options.compiles > FORETUNE_CUDNN_COMPILES_IN_BACKGROUND) {
-    return fail(ErrorCode::kInvalidArgument, "`compiles` is 0, 1 or 2, not ", options.compiles);
-  }
   CudnnDispatchOptions cpp;
   cpp.dispatch.margin = options.margin;
   cpp.dispatch.fast = options.fast != 0;
   cpp.dispatch.measure_top = options.measure_top;
-  cpp.compiling = static_cast<CudnnCompiling>(options.compiles);
+  cpp.compiles = options.compiles != 0;
   if (options.model_path != nullptr) {
     FORETUNE_TRY(Model model, read_model(options.model_path));
     cpp.models.push_back(std::move(model));
@@ -190,12 +182,6 @@ int foretune_cudnn_open_with(const foretune_cudnn_options* options, foretune_cud
 }
 
 void foretune_cudnn_close(foretune_cudnn* foretune) { delete foretune; }
-
-void foretune_cudnn_stop_compiling(foretune_cudnn* foretune) {
-  if (foretune != nullptr) {
-    foretune->dispatcher->stop_compiling();
-  }
-}
 
 int foretune_cudnn_save(foretune_cudnn* foretune, char* message, size_t message_size) {
   return ::foretune::report_errors(message, message_size,

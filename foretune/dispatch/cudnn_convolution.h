@@ -68,13 +68,6 @@ enum {
   FORETUNE_CUDNN_BACKWARD_WEIGHT = 2, /* the gradient of w from that of y and x */
 };
 
-/* When engines are compiled. */
-enum {
-  FORETUNE_CUDNN_COMPILES_NEVER = 0,
-  FORETUNE_CUDNN_COMPILES_AT_ONCE = 1,       /* while the caller waits for the plan */
-  FORETUNE_CUDNN_COMPILES_IN_BACKGROUND = 2, /* two of a problem, in a thread, to join its trials */
-};
-
 /* A convolution (cross-correlation) and its gradients, all described by the sizes of the forward
  * pass. Arrays hold `spatial` numbers: depth, height, width; height, width; or width alone.
  * Tensors are packed, x (batch, channels, input), w (filters, channels / groups, filter) and y
@@ -109,8 +102,8 @@ typedef struct foretune_cudnn_options {
   double margin;
   /* Not 0: ask the model's fast mode first, which knows no margin. */
   int fast;
-  /* One of the values below: whether engines may be chosen that compile their kernel for each
-   * problem, for up to a second. */
+  /* Not 0: picks may be engines that compile their kernel when the plan is made, for up to a
+   * second. */
   int compiles;
   /* Bytes of workspace that a plan of foretune_cudnn_prepare() and foretune_cudnn_workspace() may
    * need; 0: 2^30. */
@@ -129,9 +122,6 @@ FORETUNE_API int foretune_cudnn_open_with(const foretune_cudnn_options* options,
                                           foretune_cudnn** out, char* message, size_t message_size);
 /* Plans of foretune_cudnn_prepare() may outlive it. */
 FORETUNE_API void foretune_cudnn_close(foretune_cudnn* foretune);
-/* Waits for the kernel that is being compiled in the background, and compiles no other: call it
- * before the process ends if it does not close all. NULL is nothing. */
-FORETUNE_API void foretune_cudnn_stop_compiling(foretune_cudnn* foretune);
 
 /* Appends to `trials_path` what the trials measured since the last call. `foretune inspect` shows
  * the file, and `foretune train` takes it. Returns one of the values above: INVALID_ARGUMENT

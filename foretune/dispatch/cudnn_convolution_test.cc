@@ -187,10 +187,6 @@ TEST(CudnnOpenTest, SaysWhyItCannotOpen) {
   options.margin = -1;
   EXPECT_EQ(open(), FORETUNE_CUDNN_INVALID_ARGUMENT);
   options.margin = 0;
-  options.compiles = 3;
-  EXPECT_EQ(open(), FORETUNE_CUDNN_INVALID_ARGUMENT);
-  EXPECT_THAT(message.data(), HasSubstr("`compiles` is 0, 1 or 2, not 3"));
-  options.compiles = FORETUNE_CUDNN_COMPILES_NEVER;
   options.cudnn_library = "libnothing-like-it.so";
   EXPECT_EQ(open(), FORETUNE_CUDNN_UNSUPPORTED);
   EXPECT_THAT(message.data(), HasSubstr("libnothing-like-it.so"));
@@ -232,10 +228,8 @@ TEST_F(CudnnConvolutionTest, TrialsOfOneProcessAreChoicesOfTheNext) {
     foretune_cudnn_release(plan);
     EXPECT_EQ(foretune_cudnn_save(opened, message.data(), message.size()), FORETUNE_CUDNN_OK)
         << message.data();
-    foretune_cudnn_stop_compiling(opened);
     foretune_cudnn_close(opened);
   }
-  foretune_cudnn_stop_compiling(nullptr);
 }
 
 TEST(CudnnOpenTest, AModelOfAnotherDeviceIsNotFollowed) {

@@ -15,7 +15,6 @@
 #include "foretune/dispatch/bounded_map.h"
 #include "foretune/dispatch/cudnn_provider.h"
 #include "foretune/dispatch/default_models.h"
-#include "foretune/dispatch/internal/background_jobs.h"
 #include "foretune/dispatch/internal/cudnn_handles.h"
 #include "foretune/dispatch/internal/gpu_place.h"
 #include "foretune/dispatch/internal/gpu_trials.h"
@@ -29,7 +28,6 @@ using dispatch_internal::CudnnHandles;
 using dispatch_internal::CudnnKernel;
 using dispatch_internal::CudnnProvider;
 using dispatch_internal::PlanLibrary;
-using dispatch_internal::RelaxedCaptures;
 
 constexpr std::int32_t kNoDevice = -1;
 constexpr std::uintptr_t kAlignment = 16;
@@ -81,7 +79,7 @@ struct PlanHash {
 class AskedConvolution {
  public:
   AskedConvolution(const CudnnCall& call, const ConvProblem& conv, std::int32_t device,
-                   CudnnCompiling compiling)
+                   bool compiles)
       : conv_(conv),
         problem_(conv.to_problem()),
         variant_{static_cast<std::uint64_t>(device), call.workspace_bytes,
@@ -89,9 +87,8 @@ class AskedConvolution {
         details_{.problem = &conv_,
                  .options = {.workspace_bytes = call.workspace_bytes,
                              .deterministic = call.deterministic,
-                             .compiles = compiling == CudnnCompiling::kAtOnce},
-                 .device = device,
-                 .compiles_later = compiling == CudnnCompiling::kInBackground} {
+                             .compiles = compiles},
+                 .device = device} {
     asked_.problem = &problem_;
     asked_.variant = variant_;
     asked_.details = &details_;
@@ -133,10 +130,10 @@ struct CudnnDispatcher::State {
   using Known = Result<std::shared_ptr<const CudnnPlan>>;
 
   State(std::shared_ptr<const cudnn::Api> library, std::shared_ptr<const cuda::DriverApi> loaded,
-        const DispatchOptions& options, CudnnCompiling when)
+        const DispatchOptions& options, bool may_compile)
       : api(std::move(library)),
         driver(std::move(loaded)),
-        compiling(when),
+        compiles(may_compile),
         dispatcher(options),
         trials(driver, dispatcher),
         handles(api),
@@ -156,9 +153,6 @@ struct CudnnDispatcher::State {
   }
   // Fixes the plan's kernel: its trials are over.
   static void settle(const CudnnPlan& plan, Decision made);
-  // Starts to compile what the trials of a plan wait for.
-  void start_compiling(const DispatchCall& call, const std::shared_ptr<const CudnnPlan>& plan);
-  void compile(const CudnnPlan& plan, const Config& config, bool is_cancelled);
   int execute(const CudnnKernel& kernel, cudnn::Handle handle, cuda::Stream stream,
               const cudnn::ConvOperands& operands, std::size_t workspace_bytes);
   int run_trial(const CudnnPlan& plan, cudnn::Handle handle, cuda::Stream stream,
@@ -166,14 +160,12 @@ struct CudnnDispatcher::State {
 
   std::shared_ptr<const cudnn::Api> api;
   std::shared_ptr<const cuda::DriverApi> driver;
-  CudnnCompiling compiling;
+  bool compiles;
   Dispatcher dispatcher;
   dispatch_internal::GpuTrials trials;
   CudnnHandles handles;
-  std::vector<std::shared_ptr<const CudnnProvider>> providers;
   ForkSafeSharedMutex mutex;
   BoundedMap<PlanKey, Known, PlanHash> plans;
-  dispatch_internal::BackgroundJobs jobs;  // last: they use all of the above
 };
 
 namespace {
@@ -226,7 +218,6 @@ Result<ConvProblem> problem_of(const ConvSizes& sizes) {
 Status CudnnDispatcher::State::add_providers(std::int32_t device,
                                              const std::vector<Model>& models) {
   const auto library = std::make_shared<PlanLibrary>(api);
-  const auto background = std::make_shared<PlanLibrary>(api);
   if (device == current_device()) {
     // Handles cannot be made while a stream captures. An error shows again at the first call.
     static_cast<void>(library->take());
@@ -238,9 +229,8 @@ Status CudnnDispatcher::State::add_providers(std::int32_t device,
     std::ranges::copy_if(models, std::back_inserter(knowing),
                          [&](const Model& model) { return knows(model, operation); });
     FORETUNE_TRY(std::shared_ptr<CudnnProvider> provider,
-                 CudnnProvider::create(*api, *driver, device, operation, library, background));
+                 CudnnProvider::create(*api, *driver, device, operation, library));
     const std::optional<std::size_t> chosen = provider->choose_model(knowing);
-    providers.push_back(provider);
     FORETUNE_TRY_STATUS(dispatcher.add(
         std::move(provider), chosen ? std::optional(std::move(knowing[*chosen])) : std::nullopt));
   }
@@ -261,7 +251,7 @@ void CudnnDispatcher::State::settle(const CudnnPlan& plan, Decision made) {
 
 CudnnDispatcher::State::Known CudnnDispatcher::State::choose(const PlanKey& key) {
   FORETUNE_TRY(const ConvProblem conv, problem_of(key.call.sizes));
-  const AskedConvolution asked(key.call, conv, key.device, compiling);
+  const AskedConvolution asked(key.call, conv, key.device, compiles);
   FORETUNE_TRY(Decision made, dispatcher.decision(asked.get()));
   auto plan = std::make_shared<CudnnPlan>();
   plan->call_ = key.call;
@@ -277,53 +267,13 @@ CudnnDispatcher::State::Known CudnnDispatcher::State::choose(const PlanKey& key)
   plan->kernel_ = std::move(made.kernel);
   plan->source_ = made.source;
   plan->note_ = std::move(made.note);
-  start_compiling(asked.get(), plan);
   return plan;
-}
-
-void CudnnDispatcher::State::start_compiling(const DispatchCall& call,
-                                             const std::shared_ptr<const CudnnPlan>& plan) {
-  cuda::DriverContext context = nullptr;
-  const bool has_context = driver->context_current(&context) == cuda::kDriverSuccess;
-  const auto waiting = dispatcher.take_later(call);
-  for (const Config& config : waiting ? *waiting : std::vector<Config>{}) {
-    if (has_context) {
-      jobs.add([this, plan, config, context](bool is_cancelled) {
-        driver->context_set_current(context);
-        compile(*plan, config, is_cancelled);
-      });
-    } else {
-      dispatcher.deliver(call, config, fail(ErrorCode::kUnsupported, "no context is current"));
-    }
-  }
-}
-
-void CudnnDispatcher::State::compile(const CudnnPlan& plan, const Config& config,
-                                     bool is_cancelled) {
-  const RelaxedCaptures relaxed(*driver);
-  try {
-    const auto conv = problem_of(plan.call_.sizes);
-    const AskedConvolution asked(plan.call_, *conv, plan.device_, CudnnCompiling::kAtOnce);
-    const auto provider = std::ranges::find_if(
-        providers, [&](const auto& one) { return static_cast<bool>(one->supports(asked.get())); });
-    Result<std::shared_ptr<const void>> kernel =
-        is_cancelled ? fail(ErrorCode::kUnsupported, "nothing is compiled any more")
-                     : (*provider)->make_in_background(asked.get(), config);
-    if (kernel) {
-      const std::lock_guard lock(plan.mutex_);
-      plan.workspace_bytes_ = std::max(plan.workspace_bytes_, workspace_of(*kernel));
-    }
-    dispatcher.deliver(asked.get(), config, std::move(kernel));
-  } catch (const std::exception&) {
-    // Memory is short: the trials of this call never end, and the best so far runs.
-    return;
-  }
 }
 
 // Replaces a plan that the library refused to run.
 CudnnDispatcher::State::Known CudnnDispatcher::State::choose_another(const PlanKey& key) {
   FORETUNE_TRY(const ConvProblem conv, problem_of(key.call.sizes));
-  const AskedConvolution asked(key.call, conv, key.device, compiling);
+  const AskedConvolution asked(key.call, conv, key.device, compiles);
   FORETUNE_TRY(const Dispatcher::Turn refused, dispatcher.best(asked.get()));
   FORETUNE_TRY(const Dispatcher::Turn other,
                dispatcher.replace(asked.get(), refused,
@@ -370,7 +320,7 @@ int CudnnDispatcher::State::run_trial(const CudnnPlan& plan, cudnn::Handle handl
   }
   trials.report_ended();
   const auto conv = problem_of(plan.call_.sizes);
-  const AskedConvolution asked(plan.call_, *conv, plan.device_, compiling);
+  const AskedConvolution asked(plan.call_, *conv, plan.device_, compiles);
   const bool is_captured = !trials.may_time(stream);
   auto turn = is_captured ? dispatcher.best(asked.get()) : dispatcher.next(asked.get());
   const std::size_t given = operands.workspace == nullptr ? 0 : workspace_bytes;
@@ -451,7 +401,7 @@ Result<std::unique_ptr<CudnnDispatcher>> CudnnDispatcher::open(CudnnDispatchOpti
                cuda::DriverApi::load(options.driver));
   std::unique_ptr<CudnnDispatcher> dispatcher(new CudnnDispatcher());
   dispatcher->state_ = std::make_unique<State>(std::move(api), std::move(driver), options.dispatch,
-                                               options.compiling);
+                                               options.compiles);
   State& state = *dispatcher->state_;
   for (const int device : dispatch_internal::devices_of(*state.driver)) {
     FORETUNE_TRY_STATUS(state.add_providers(device, options.models));
@@ -483,8 +433,6 @@ Dispatcher& CudnnDispatcher::dispatcher() {
   state_->trials.report_ended();
   return state_->dispatcher;
 }
-
-void CudnnDispatcher::stop_compiling() { state_->jobs.stop(); }
 
 int CudnnDispatcher::convolve(const CudnnCall& call, cudnn::Handle handle,
                               const cudnn::ConvOperands& operands) noexcept {

@@ -15,8 +15,7 @@
 // With `dispatch.measure_top` the first runs of a plan are trials, which the device's events time
 // on the caller's stream: no call waits. The heuristic's first answer takes part. Runs that are
 // captured into a graph are never trials, nor are deterministic calls, whose results must not
-// change with the engine. Engines that compile their kernel may join later: a thread makes their
-// plans meanwhile.
+// change with the engine.
 //
 // No part of CUDA is linked: the dispatcher uses the libraries that the process has loaded, or
 // loads them. The context of the device has to be current wherever a plan is made or run. Where one
@@ -45,13 +44,6 @@
 
 namespace foretune {
 
-// When engines may be chosen that compile their kernel for each problem, for up to a second.
-enum class CudnnCompiling : std::uint8_t {
-  kNever,
-  kAtOnce,        // while the caller waits for the plan
-  kInBackground,  // in a thread of the dispatcher's, for trials only
-};
-
 struct CudnnDispatchOptions {
   // For each direction the first model that was trained on it, for the device and the version of
   // the library. Without: the shipped ones, if there are any, else the heuristic chooses.
@@ -60,7 +52,8 @@ struct CudnnDispatchOptions {
   // version 9.
   std::vector<std::string> cudnn;
   std::string driver = "libcuda.so.1";
-  CudnnCompiling compiling = CudnnCompiling::kNever;
+  // Picks may be engines that compile their kernel when the plan is made, for up to a second.
+  bool compiles = false;
   // The heuristic's first answer is the baseline of the margin.
   DispatchOptions dispatch;
 };
@@ -76,8 +69,7 @@ struct CudnnCall {
 // far, except for the workspace.
 class CudnnPlan {
  public:
-  // Returns what the next run may need: while trials go on, the most of all configs on trial, which
-  // grows when a compiled one joins them.
+  // Returns what the next run may need: while trials go on, the most of all configs on trial.
   [[nodiscard]] std::size_t workspace_bytes() const;
   [[nodiscard]] std::int32_t engine() const;
   [[nodiscard]] bool is_deterministic() const;
@@ -135,9 +127,6 @@ class CudnnDispatcher {
   // Gives access to measured choices; load them before the first call. Trials whose work has not
   // ended yet are not among them.
   Dispatcher& dispatcher();
-  // Waits for the kernel that is being compiled in the background, and compiles no other. The
-  // destructor does it, too; call it before the process unloads the driver.
-  void stop_compiling();
 
  private:
   CudnnDispatcher();

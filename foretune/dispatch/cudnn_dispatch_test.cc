@@ -179,10 +179,9 @@ TEST(CudnnDispatchTest, EnginesThatCompileAreForThoseWhoWantThem) {
   const auto plan = run(*open_cudnn({.models = {model}}), {.sizes = sample_conv()});
   EXPECT_EQ(plan->engine(), 0);
   EXPECT_THAT(plan->text(), HasSubstr("engine 3 compiles its kernel"));
-  EXPECT_EQ(run(*open_cudnn({.models = {model}, .compiling = CudnnCompiling::kAtOnce}),
-                {.sizes = sample_conv()})
-                ->engine(),
-            3);
+  EXPECT_EQ(
+      run(*open_cudnn({.models = {model}, .compiles = true}), {.sizes = sample_conv()})->engine(),
+      3);
   // The heuristic's own choice compiles as it would without us: in f32 it is engine 3.
   const ConvSizes f32 = sample_conv(ConvOperation::kForward, DataType::kF32);
   EXPECT_EQ(run(*heuristic_only(), {.sizes = f32})->engine(), 3);

@@ -16,17 +16,12 @@ using cudnn::Convolution;
 constexpr std::string_view kCudnnVersion = "cudnn-";
 // The knob of kernels that make textures whenever they run, which no graph can capture.
 constexpr std::int32_t kTextures = 3;
-// How many configs of one call are compiled in the background, which takes up to a second for each.
-constexpr int kMostCompiled = 2;
 
 // Tries configs for one call. Holds the provider's library as long as it lives.
 class CudnnMaker final : public KernelMaker {
  public:
-  CudnnMaker(std::unique_lock<std::mutex> lock, Result<std::unique_ptr<Convolution>> convolution,
-             bool compiles_later)
-      : lock_(std::move(lock)),
-        convolution_(std::move(convolution)),
-        to_compile_(compiles_later ? kMostCompiled : 0) {
+  CudnnMaker(std::unique_lock<std::mutex> lock, Result<std::unique_ptr<Convolution>> convolution)
+      : lock_(std::move(lock)), convolution_(std::move(convolution)) {
     if (!convolution_) {
       note(convolution_.error());
     }
@@ -35,16 +30,6 @@ class CudnnMaker final : public KernelMaker {
   Result<std::shared_ptr<const void>> make(const Config& config) override {
     FORETUNE_TRY(const CudnnConfig checked, CudnnConfig::from(config));
     return kernel(checked, false);
-  }
-
-  bool takes_long(const Config& config) override {
-    const auto checked = CudnnConfig::from(config);
-    if (to_compile_ == 0 || !checked || !convolution_ ||
-        !(*convolution_)->waits_for_compiler(*checked)) {
-      return false;
-    }
-    --to_compile_;
-    return true;
   }
 
   // Returns the first answer of A that can run, or else of the library's list for all problems.
@@ -116,23 +101,11 @@ class CudnnMaker final : public KernelMaker {
 
   std::unique_lock<std::mutex> lock_;
   Result<std::unique_ptr<Convolution>> convolution_;
-  int to_compile_;
   bool may_be_kept_ = true;
 };
 
 const CudnnDetails& cudnn_details_of(const DispatchCall& call) {
   return *static_cast<const CudnnDetails*>(call.details);
-}
-
-std::unique_ptr<KernelMaker> maker_with(PlanLibrary& plans, const CudnnDetails& details) {
-  PlanLibrary::Turn turn = plans.take();
-  const auto convolution = [&]() -> Result<std::unique_ptr<Convolution>> {
-    FORETUNE_TRY(std::shared_ptr<const cudnn::Library> library, std::move(turn.library));
-    return Convolution::create(std::move(library), *details.problem, details.options);
-  };
-  auto made = convolution();
-  return std::make_unique<CudnnMaker>(std::move(turn.lock), std::move(made),
-                                      details.compiles_later);
 }
 
 }  // namespace
@@ -159,10 +132,11 @@ PlanLibrary::Turn PlanLibrary::take() {
   return {std::move(lock), std::move(library)};
 }
 
-Result<std::shared_ptr<CudnnProvider>> CudnnProvider::create(
-    const cudnn::Api& api, const cuda::DriverApi& driver, std::int32_t device,
-    ConvOperation operation, std::shared_ptr<PlanLibrary> library,
-    std::shared_ptr<PlanLibrary> background) {
+Result<std::shared_ptr<CudnnProvider>> CudnnProvider::create(const cudnn::Api& api,
+                                                             const cuda::DriverApi& driver,
+                                                             std::int32_t device,
+                                                             ConvOperation operation,
+                                                             std::shared_ptr<PlanLibrary> library) {
   std::shared_ptr<CudnnProvider> provider(new CudnnProvider());
   FamilyInfo& info = provider->info_;
   info.name = "cudnn";
@@ -179,7 +153,6 @@ Result<std::shared_ptr<CudnnProvider>> CudnnProvider::create(
   provider->device_ = device;
   provider->operation_ = operation;
   provider->library_ = std::move(library);
-  provider->background_ = std::move(background);
   return provider;
 }
 
@@ -202,12 +175,14 @@ Support CudnnProvider::follows_model(const DispatchCall& /*call*/) const {
 }
 
 std::unique_ptr<KernelMaker> CudnnProvider::maker(const DispatchCall& call) const {
-  return maker_with(*library_, cudnn_details_of(call));
-}
-
-Result<std::shared_ptr<const void>> CudnnProvider::make_in_background(const DispatchCall& call,
-                                                                      const Config& config) const {
-  return maker_with(*background_, cudnn_details_of(call))->make(config);
+  const CudnnDetails& details = cudnn_details_of(call);
+  PlanLibrary::Turn turn = library_->take();
+  const auto convolution = [&]() -> Result<std::unique_ptr<Convolution>> {
+    FORETUNE_TRY(std::shared_ptr<const cudnn::Library> library, std::move(turn.library));
+    return Convolution::create(std::move(library), *details.problem, details.options);
+  };
+  auto made = convolution();
+  return std::make_unique<CudnnMaker>(std::move(turn.lock), std::move(made));
 }
 
 }  // namespace foretune::dispatch_internal

@@ -42,8 +42,6 @@ struct CudnnDetails {
   const ConvProblem* problem = nullptr;
   cudnn::ConvolutionOptions options;
   std::int32_t device = 0;
-  // True where somebody makes plans in the background that options.compiles forbids.
-  bool compiles_later = false;
 };
 
 // The library's handle on a device with which plans are made. It is our own and outlives those of
@@ -71,8 +69,7 @@ class CudnnProvider final : public KernelProvider {
   static Result<std::shared_ptr<CudnnProvider>> create(const cudnn::Api& api,
                                                        const cuda::DriverApi& driver,
                                                        std::int32_t device, ConvOperation operation,
-                                                       std::shared_ptr<PlanLibrary> library,
-                                                       std::shared_ptr<PlanLibrary> background);
+                                                       std::shared_ptr<PlanLibrary> library);
 
   // Returns the position of the model for this direction, device and version of the library.
   // Without one, the provider notes the device or the version that does not fit.
@@ -84,10 +81,6 @@ class CudnnProvider final : public KernelProvider {
   [[nodiscard]] bool trusts_fallbacks() const override { return true; }
   // The context of the device has to be current.
   [[nodiscard]] std::unique_ptr<KernelMaker> maker(const DispatchCall& call) const override;
-  // Makes a kernel without keeping makers in other threads waiting, with a handle of its own.
-  // Errors: as KernelMaker::make().
-  [[nodiscard]] Result<std::shared_ptr<const void>> make_in_background(const DispatchCall& call,
-                                                                       const Config& config) const;
 
  private:
   CudnnProvider() = default;
@@ -95,7 +88,6 @@ class CudnnProvider final : public KernelProvider {
   std::int32_t device_ = 0;
   ConvOperation operation_ = ConvOperation::kForward;
   std::shared_ptr<PlanLibrary> library_;
-  std::shared_ptr<PlanLibrary> background_;
   GpuPlace place_;
   FamilyInfo info_;
   std::string no_model_;  // why no model ranks its calls; empty when one does

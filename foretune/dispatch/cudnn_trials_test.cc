@@ -3,7 +3,6 @@
 #include <gtest/gtest.h>
 
 #include <atomic>
-#include <chrono>
 #include <set>
 #include <string>
 #include <thread>
@@ -17,10 +16,8 @@ namespace foretune {
 namespace {
 
 using ::testing::HasSubstr;
-using ::testing::Not;
 
 constexpr std::int32_t kSplitKnob = 17;
-constexpr std::int32_t kCompiles = 3;  // the fake's engine whose kernels are compiled
 
 // Prefers engine 0, which is the slowest, to 4 and to the heuristic's first, engine 1.
 std::vector<ConvPrediction> wrong_predictions() {
@@ -34,7 +31,7 @@ CudnnCall large_call() {
   CudnnCall call{.sizes = sample_conv()};
   call.sizes.n = 4;
   call.sizes.c = call.sizes.k = 64;
-  call.sizes.hi = call.sizes.wi = 12;
+  call.sizes.hi = call.sizes.wi = 8;
   return call;
 }
 
@@ -55,8 +52,7 @@ int settle(CudnnDispatcher& dispatcher, const CudnnCall& call, int most = 100) {
 }
 
 double nanoseconds_of(const CudnnConfig& config, const CudnnCall& call) {
-  const auto dispatcher =
-      open_cudnn({.models = {cudnn_model({{config, 1}})}, .compiling = CudnnCompiling::kAtOnce});
+  const auto dispatcher = open_cudnn({.models = {cudnn_model({{config, 1}})}, .compiles = true});
   const auto plan = *dispatcher->prepare(call);
   EXPECT_EQ(plan->engine(), config.engine);
   const ConvSample sample(call.sizes);
@@ -168,53 +164,9 @@ TEST(CudnnTrialsTest, AConfigThatNeedsMoreWorkspaceThanThereIsIsGivenUp) {
   EXPECT_EQ(plan->workspace_bytes(), 0U);
 }
 
-TEST(CudnnTrialsTest, CompiledConfigsJoinLater) {
-  const auto dispatcher =
-      open_cudnn({.models = {cudnn_model({{engine_config(kCompiles, {{24, 2}}), 6},
-                                          {engine_config(0), 7},
-                                          {engine_config(4), 8}})},
-                  .compiling = CudnnCompiling::kInBackground,
-                  .dispatch = {.measure_top = 4}});
-  CudnnCall call = large_call();
-  call.sizes.c = call.sizes.k = 96;  // the times of the fake's engines are 4, 6 and 8 us
-  const auto plan = *dispatcher->prepare(call);
-  EXPECT_EQ(plan->engine(), 0);  // nobody waits for the compiler
-  const auto start = std::chrono::steady_clock::now();
-  while (!plan->is_settled() &&
-         std::chrono::steady_clock::now() - start < std::chrono::seconds(20)) {
-    settle(*dispatcher, call, 1);
-  }
-  ASSERT_TRUE(plan->is_settled());
-  EXPECT_EQ(plan->source(), ChoiceSource::kMeasured);
-  // Engine 3 has been on trial, and is the fastest of the four.
-  EXPECT_LT(nanoseconds_of(engine_config(kCompiles, {{24, 2}}), call),
-            nanoseconds_of(engine_config(4), call));
-  EXPECT_EQ(plan->engine(), kCompiles);
-}
-
-TEST(CudnnTrialsTest, WithoutACompilerTheTrialsEnd) {
-  const auto dispatcher =
-      open_cudnn({.models = {cudnn_model({{engine_config(kCompiles, {{24, 2}}), 6},
-                                          {engine_config(0), 7},
-                                          {engine_config(4), 8}})},
-                  .compiling = CudnnCompiling::kInBackground,
-                  .dispatch = {.measure_top = 4}});
-  dispatcher->stop_compiling();
-  const CudnnCall call = large_call();
-  EXPECT_LT(settle(*dispatcher, call), 100);
-  const auto plan = *dispatcher->prepare(call);
-  ASSERT_TRUE(plan->is_settled());
-  EXPECT_NE(plan->engine(), kCompiles);
-  EXPECT_THAT(plan->text(), Not(HasSubstr("trials")));
-}
-
 TEST(CudnnTrialsTest, ThreadsShareTheTrials) {
   const auto dispatcher =
-      open_cudnn({.models = {cudnn_model({{engine_config(kCompiles, {{24, 2}}), 6},
-                                          {engine_config(0), 7},
-                                          {engine_config(4), 8}})},
-                  .compiling = CudnnCompiling::kInBackground,
-                  .dispatch = {.measure_top = 4}});
+      open_cudnn({.models = {cudnn_model(wrong_predictions())}, .dispatch = {.measure_top = 3}});
   const CudnnCall call = large_call();
   const auto plan = *dispatcher->prepare(call);
   std::atomic<int> failed = 0;

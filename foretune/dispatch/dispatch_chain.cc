@@ -36,16 +36,16 @@ class Chain {
   }
 
  private:
-  [[nodiscard]] std::size_t count() const { return made_.all.size() + made_.later.size(); }
   [[nodiscard]] bool is_full() const {
-    return count() >= static_cast<std::size_t>(options_.measure_top);
+    return made_.all.size() >= static_cast<std::size_t>(options_.measure_top);
   }
   // Returns true when a fallback of the provider takes part in trials whatever the model says.
   [[nodiscard]] bool compares() const {
     return options_.measure_top > 1 && source_.provider->trusts_fallbacks();
   }
   [[nodiscard]] bool has_enough_of_model() const {
-    return count() + (compares() ? 1U : 0U) >= static_cast<std::size_t>(options_.measure_top);
+    return made_.all.size() + (compares() ? 1U : 0U) >=
+           static_cast<std::size_t>(options_.measure_top);
   }
 
   // Returns false when no model may rank this call, and notes the reason.
@@ -105,7 +105,7 @@ class Chain {
       return true;
     }
     if (compares()) {
-      starts_with_fallback_ = starts_with_fallback_ || count() == 0;
+      starts_with_fallback_ = starts_with_fallback_ || made_.all.empty();
       return true;
     }
     if (made_.all.empty()) {
@@ -192,8 +192,7 @@ class Chain {
 
   [[nodiscard]] bool knows(const Config& config) const {
     return std::ranges::any_of(made_.all,
-                               [&](const Option& option) { return option.config == config; }) ||
-           std::ranges::find(made_.later, config) != made_.later.end();
+                               [&](const Option& option) { return option.config == config; });
   }
 
   // Adds a config unless it is there already. Returns why it cannot run, or nothing.
@@ -207,10 +206,6 @@ class Chain {
     }
     auto kernel = maker_->make(canonical);
     if (!kernel) {
-      if (options_.measure_top > 1 && maker_->takes_long(canonical)) {
-        made_.later.push_back(std::move(canonical));
-        return {};
-      }
       return kernel.error().message;
     }
     made_.all.push_back(

@@ -75,7 +75,6 @@ void Dispatcher::State::settle(Entry& entry) {
     entry.chosen.source = ChoiceSource::kMeasured;
   }
   entry.trials.clear();
-  entry.later.clear();
   entry.settled.store(true, std::memory_order_release);
 }
 
@@ -117,7 +116,8 @@ Result<std::shared_ptr<Dispatcher::State::Entry>> Dispatcher::State::decide(
     dispatch_internal::Options made =
         dispatch_internal::make_options(source, call, wanted, refusal);
     if (made.all.empty()) {
-      refuse(source, "none of its configs can run");
+      refuse(source,
+             concat("none of its configs can run", made.note.empty() ? "" : "; ", made.note));
       continue;
     }
     auto entry = std::make_shared<Entry>();
@@ -125,9 +125,7 @@ Result<std::shared_ptr<Dispatcher::State::Entry>> Dispatcher::State::decide(
     entry->note = std::move(made.note);
     entry->may_be_kept = made.may_be_kept;
     entry->trials = std::move(made.all);
-    entry->later = std::move(made.later);
-    const bool is_single = entry->trials.size() == 1 && entry->later.empty();
-    if (is_single || !entry->may_be_kept || !refusal.empty()) {
+    if (entry->trials.size() == 1 || !entry->may_be_kept || !refusal.empty()) {
       settle(*entry);
     } else if (options.keep_trials && call.problem != nullptr) {
       entry->kind = std::make_unique<const CallKind>(CallKind::of(call));
@@ -212,7 +210,6 @@ Result<Dispatcher::Turn> Dispatcher::next(const DispatchCall& call) {
     for (State::Option& option : entry->trials) {
       option.started = option.finished;  // threads of the parent do not report here
     }
-    entry->awaited = 0;  // nor deliver
   }
   // Picks the option with the fewest trials, in the model's order; when all are running, the best
   // so far.
@@ -264,31 +261,6 @@ Result<std::vector<std::shared_ptr<const void>>> Dispatcher::kernels(const Dispa
     }
   }
   return found;
-}
-
-Result<std::vector<Config>> Dispatcher::take_later(const DispatchCall& call) {
-  FORETUNE_TRY(const std::shared_ptr<State::Entry> entry, state_->find(call));
-  const std::lock_guard lock(state_->trials_mutex);
-  entry->awaited += entry->later.size();
-  return std::exchange(entry->later, {});
-}
-
-void Dispatcher::deliver(const DispatchCall& call, const Config& config,
-                         Result<std::shared_ptr<const void>> kernel) {
-  const auto entry = [&]() -> std::shared_ptr<State::Entry> {
-    const std::shared_lock lock(state_->mutex);
-    const auto* const known = state_->entries.find(call);
-    return known == nullptr ? nullptr : *known;
-  }();
-  const std::lock_guard lock(state_->trials_mutex);
-  if (entry == nullptr || entry->awaited == 0 || entry->settled.load(std::memory_order_acquire)) {
-    return;  // the call was forgotten, or its trials took too long
-  }
-  --entry->awaited;
-  if (kernel) {
-    entry->trials.push_back({.config = config, .kernel = *std::move(kernel)});
-  }
-  state_->settle_if_complete(*entry);
 }
 
 Result<Dispatcher::Turn> Dispatcher::replace(const DispatchCall& call, const Turn& refused,
@@ -360,7 +332,7 @@ void Dispatcher::report(const Turn& turn, double nanoseconds) {
 
 void Dispatcher::State::settle_if_complete(Entry& entry) {
   const double best = entry.trials[best_trial(entry)].best_ns;
-  bool is_complete = entry.later.empty() && entry.awaited == 0;
+  bool is_complete = true;
   for (Option& option : entry.trials) {
     option.is_hopeless = option.finished > 0 && option.best_ns > kHopelessTrial * best;
     is_complete = is_complete && (option.is_refused || option.is_hopeless ||

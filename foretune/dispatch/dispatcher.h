@@ -148,12 +148,6 @@ class Dispatcher {
   // Returns the kernels that the next call may get: the chosen one, or those on trial. Errors: as
   // next().
   Result<std::vector<std::shared_ptr<const void>>> kernels(const DispatchCall& call);
-  // Hands out, once, the configs that take too long to make while a caller waits. The trials of the
-  // call do not end before each of them was delivered. Errors: as next().
-  Result<std::vector<Config>> take_later(const DispatchCall& call);
-  // Adds such a config to the trials, or, with an error, lets them end without it.
-  void deliver(const DispatchCall& call, const Config& config,
-               Result<std::shared_ptr<const void>> kernel);
 
   // Errors: as next().
   Result<Decision> decision(const DispatchCall& call);

@@ -72,9 +72,6 @@ class KernelMaker {
   virtual ~KernelMaker() = default;
   // Errors: kUnsupported with the reason for which the config cannot run here.
   virtual Result<std::shared_ptr<const void>> make(const Config& config) = 0;
-  // Returns true for a config that make() refuses only because making it takes longer than a caller
-  // waits. Where trials go on, it is left for Dispatcher::take_later().
-  [[nodiscard]] virtual bool takes_long(const Config& /*config*/) { return false; }
   // Returns what runs the call where no model does, best first.
   virtual std::vector<Fallback> fallbacks() = 0;
   // Returns a way to run a call that nothing else runs. It is asked for only then, since it may

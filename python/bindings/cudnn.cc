@@ -21,7 +21,6 @@ std::map<std::string, std::uintptr_t> cudnn_functions() {
           {"foretune_cudnn_plan_text", address(&foretune_cudnn_plan_text)},
           {"foretune_cudnn_run", address(&foretune_cudnn_run)},
           {"foretune_cudnn_save", address(&foretune_cudnn_save)},
-          {"foretune_cudnn_stop_compiling", address(&foretune_cudnn_stop_compiling)},
           {"foretune_cudnn_release", address(&foretune_cudnn_release)}};
 }
 

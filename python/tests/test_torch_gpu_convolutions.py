@@ -280,9 +280,11 @@ def test_a_plan_on_trial_gets_the_workspace_that_its_next_run_needs():
         with session_of(planner, device) as session:
             convolve(x, w, None, moves, groups)
             assert session.decisions[0].choice == "trials go on"
+            assert not session.is_settled
             for _ in range(4):
                 convolve(x, w, None, moves, groups)
     assert device.allocated == [10, 0, 20, 0, 30, 0]
+    assert session.is_settled
     assert session.decisions[0].choice == "model: engine=7"
     assert "by measuring" in session.report()
 
@@ -403,5 +405,3 @@ def test_autocast_and_double_backward_go_on_working():
 def test_wrong_arguments_are_refused():
     with pytest.raises(foretune.InvalidArgumentError, match="margin"):
         _gpu_convolutions.convolutions(margin=-1)
-    with pytest.raises(foretune.InvalidArgumentError, match='"background", not 7'):
-        _gpu_convolutions.convolutions(compiles=7)

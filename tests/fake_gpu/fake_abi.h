@@ -43,7 +43,6 @@ EntryOf<decltype(cuda::DriverApi::stream_synchronize)> cuStreamSynchronize;
 EntryOf<decltype(cuda::DriverApi::stream_is_capturing)> cuStreamIsCapturing;
 EntryOf<decltype(cuda::DriverApi::begin_capture)> cuStreamBeginCapture_v2;
 EntryOf<decltype(cuda::DriverApi::exchange_capture_mode)> cuThreadExchangeStreamCaptureMode;
-EntryOf<decltype(cuda::DriverApi::context_current)> cuCtxGetCurrent;
 EntryOf<decltype(cuda::DriverApi::end_capture)> cuStreamEndCapture;
 EntryOf<decltype(cuda::DriverApi::event_create)> cuEventCreate;
 EntryOf<decltype(cuda::DriverApi::event_destroy)> cuEventDestroy_v2;

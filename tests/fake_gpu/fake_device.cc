@@ -230,14 +230,6 @@ int cuCtxSetCurrent(cuda::DriverContext context) {
   return kDriverSuccess;
 }
 
-int cuCtxGetCurrent(cuda::DriverContext* context) {
-  if (context == nullptr) {
-    return kInvalidArgument;
-  }
-  *context = context_is_current() ? &primary_context : nullptr;
-  return kDriverSuccess;
-}
-
 int cuCtxGetDevice(int* device) {
   const int code = about_device(0, device);
   if (code != kDriverSuccess) {

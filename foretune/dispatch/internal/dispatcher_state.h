@@ -71,9 +71,8 @@ struct Option {
 
 // The ways to run a call.
 struct Options {
-  std::vector<Option> all;    // best first, each config at most once
-  std::vector<Config> later;  // to be made by somebody who can wait; only where trials are wanted
-  std::string note;           // why the model's pick is not the first of them
+  std::vector<Option> all;  // best first, each config at most once
+  std::string note;         // why the model's pick is not the first of them
   bool may_be_kept = true;
 };
 // Makes up to `wanted` options, by the chain of fallbacks that dispatcher.h describes; without the
@@ -97,8 +96,6 @@ struct Dispatcher::State {
     std::string note;
     bool may_be_kept = true;
     std::vector<Option> trials;  // under trials_mutex until settled, as are the next members
-    std::vector<Config> later;   // for take_later()
-    std::size_t awaited = 0;     // configs that were taken and not delivered yet
     double spent_ns = 0;
     std::uint32_t generation = fork_generation();
     std::unique_ptr<const CallKind> kind;  // until the trials end; only with keep_trials

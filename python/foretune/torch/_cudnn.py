@@ -5,7 +5,6 @@ Plans run without the interpreter's lock.
 
 from __future__ import annotations
 
-import atexit
 import ctypes
 import os
 from collections.abc import Sequence
@@ -60,7 +59,6 @@ _SIGNATURES: dict[str, tuple[Any, ...]] = {
     "run": (ctypes.c_int, *[_POINTER] * 7, ctypes.c_size_t),
     "release": (None, _POINTER),
     "save": (ctypes.c_int, _POINTER, ctypes.c_char_p, ctypes.c_size_t),
-    "stop_compiling": (None, _POINTER),
 }
 
 
@@ -91,7 +89,6 @@ class Functions:
     run: Any
     release: Any
     save: Any
-    stop_compiling: Any
 
 
 def _checked(code: int, message: Any) -> None:
@@ -143,11 +140,11 @@ class Planner:
     """``foretune_cudnn``. It lives until the process ends, because plans may outlive their
     session in graphs."""
 
-    def __init__(self, model_path: str | None, margin: float, fast: bool, compiles: int,
+    def __init__(self, model_path: str | None, margin: float, fast: bool, compiles: bool,
                  workspace_bytes: int, measure: int, trials: str | None) -> None:
         self.functions = Functions()
         options = _Options(model_path=None if model_path is None else os.fsencode(model_path),
-                           margin=margin, fast=int(fast), compiles=compiles,
+                           margin=margin, fast=int(fast), compiles=int(compiles),
                            workspace_limit=workspace_bytes, measure_top=measure,
                            trials_path=None if trials is None else os.fsencode(trials))
         message = ctypes.create_string_buffer(_MESSAGE_BYTES)
@@ -155,8 +152,6 @@ class Planner:
         _checked(self.functions.open_with(ctypes.byref(options), ctypes.byref(opened), message,
                                           _MESSAGE_BYTES), message)
         self._pointer = opened.value
-        # The compiler's thread must not outlive the driver.
-        atexit.register(self.functions.stop_compiling, self._pointer)
 
     def save(self) -> None:
         """Appends what trials measured since the last call to the file of trials."""

@@ -30,8 +30,6 @@ _TYPES = {torch.float32: 0, torch.float16: 2, torch.bfloat16: 9}
 MOST_PLANS = 16384
 # Decisions kept for the report.
 _MOST_DECISIONS = 4096
-# The values of foretune_cudnn_options.compiles.
-_COMPILES: dict[bool | str, int] = {False: 0, True: 1, "background": 2}
 
 _get_stream = torch._C._cuda_getCurrentRawStream if hasattr(
     torch._C, "_cuda_getCurrentRawStream") else None
@@ -132,8 +130,8 @@ class Convolutions:
         self._lock = threading.Lock()
         # Operation, problem, plan, and the reason why there is none.
         self._decisions: list[tuple[str, str, _cudnn.Plan | None, str | None]] = []
+        self._on_trial: list[_cudnn.Plan] = []
         self._counts: Counter[str] = Counter()
-        self._installed = 0
 
     @property
     def decisions(self) -> list[Decision]:
@@ -146,6 +144,13 @@ class Convolutions:
             found.append(Decision(operation, problem, choice and choice.text,
                                   choice is not None and choice.by_model, reason))
         return found
+
+    @property
+    def is_settled(self) -> bool:
+        """True while no engine is on trial."""
+        with self._lock:
+            self._on_trial = [plan for plan in self._on_trial if not plan.needs()[1]]
+            return not self._on_trial
 
     def report(self) -> str:
         """Returns how many kinds of convolutions were decided by whom, and why."""
@@ -189,6 +194,8 @@ class Convolutions:
                   "by the model" if choice.by_model else "by cuDNN")
         with self._lock:
             self._counts[f"{operation}: {by}"] += 1
+            if plan is not None and not choice.is_settled:
+                self._on_trial.append(plan)
             if len(self._decisions) < _MOST_DECISIONS:
                 self._decisions.append((operation, problem, plan, reason))
 
@@ -493,7 +500,7 @@ def _uninstall(session: Convolutions) -> None:
 
 def convolutions(model: Union[str, os.PathLike[str], Any, None] = None, *, margin: float = 0.02,
                  fast: bool = False, measure: int = 0, trials: str | os.PathLike[str] | None = None,
-                 compiles: bool | str | None = None,
+                 compiles: bool = False,
                  workspace_bytes: int = 1 << 30) -> Convolutions:
     """Makes PyTorch's convolutions on NVIDIA's GPUs run with the engine of cuDNN that a model
     picks.
@@ -522,10 +529,8 @@ def convolutions(model: Union[str, os.PathLike[str], Any, None] = None, *, margi
             differently, so nothing is measured where PyTorch is told to be deterministic.
         trials: a data set (``.ftd``) with what earlier processes measured, whose fastest engines
             run; ``save_trials()`` appends to it. It need not exist.
-        compiles: whether engines may run that compile their kernel for each problem, for up to a
-            second. ``True``: while the call waits. ``"background"``: in a thread, two of each
-            problem, which join the engines that are measured. Default: in the background where
-            ``measure`` asks for it, else never.
+        compiles: also picks engines that compile their kernel for each problem, for up to a
+            second.
         workspace_bytes: largest workspace of a pick; it comes from PyTorch's allocator.
 
     Raises:
@@ -534,10 +539,6 @@ def convolutions(model: Union[str, os.PathLike[str], Any, None] = None, *, margi
     """
     if not 0 <= margin < float("inf"):
         raise InvalidArgumentError(f"a margin is a number from 0, not {margin}")
-    if compiles is None:
-        compiles = "background" if measure > 1 else False
-    if compiles not in _COMPILES:
-        raise InvalidArgumentError(f'compiles is True, False or "background", not {compiles!r}')
     if torch.cuda.is_available():
         torch.cuda.synchronize()  # makes the context, with which the planner makes its handles
     with contextlib.ExitStack() as stack:
@@ -546,5 +547,5 @@ def convolutions(model: Union[str, os.PathLike[str], Any, None] = None, *, margi
             model.save(file.name)
             model = file.name
         return Convolutions(_cudnn.Planner(None if model is None else os.fspath(model), margin,
-                                           fast, _COMPILES[compiles], workspace_bytes, measure,
+                                           fast, compiles, workspace_bytes, measure,
                                            None if trials is None else os.fspath(trials)))

@@ -1,0 +1,269 @@
+#!/usr/bin/env python3
+"""Single convolutions in PyTorch on an NVIDIA GPU: cuDNN's first choice, PyTorch's benchmark mode,
+and ``foretune.torch.convolutions``.
+
+    torch_conv_layers.py --shapes bench/shapes/cudnn_calls.txt --measure 6 --json layers.json
+    torch_conv_layers.py --table layers.json
+
+A mode makes its choice in the program's own calls, as often as it takes (at most --patience
+seconds). Then its kernels are captured into a CUDA graph, and the graphs of the three modes run in
+turns: a time is the median of the turns. Results are compared with those of the first choice.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import math
+import statistics
+import sys
+import time
+from collections.abc import Callable, Iterable, Iterator
+from pathlib import Path
+from typing import Any
+
+MODES = ("off", "on", "foretune")
+WINDOW_US = 1000.0  # of a turn, about
+MOST_CALLS = 50     # in a turn
+CALLS_AT_ONCE = 8
+TYPES = {"bf16": "bfloat16", "f16": "float16"}
+AXES = ("d", "h", "w")
+FILTER = ("z", "y", "x")
+
+
+def parse_problem(line: str) -> dict[str, str]:
+    """Returns the fields of ``conv op=forward n=16 ...``."""
+    return dict(word.split("=", 1) for word in line.split()[1:])
+
+
+def operation_of(problem: dict[str, str]) -> Callable[[], Any]:
+    """Returns a function that computes the convolution."""
+    import torch
+
+    def number(name: str, otherwise: int = 1) -> int:
+        return int(problem.get(name, otherwise))
+
+    used = [axis for axis, side in enumerate(AXES)
+            if f"{side}i" in problem or FILTER[axis] in problem]
+    used = used or [2]
+    if 0 in used:
+        used = [0, 1, 2]
+    elif 1 in used:
+        used = [1, 2]
+    sides = [AXES[axis] for axis in used]
+    size = [number(f"{side}i") for side in sides]
+    points = [number(FILTER[axis]) for axis in used]
+    stride = [number(f"stride_{side}") for side in sides]
+    padding = [number(f"pad_{side}", 0) for side in sides]
+    dilation = [number(f"dilation_{side}") for side in sides]
+    groups, filters = number("g"), number("k")
+    out = [(length + 2 * pad - gap * (point - 1) - 1) // step + 1
+           for length, pad, gap, point, step in zip(size, padding, dilation, points, stride)]
+    dtype = getattr(torch, TYPES[problem["dtype"]])
+    last = {4: torch.channels_last, 5: torch.channels_last_3d}.get(
+        len(size) + 2, torch.contiguous_format)
+    if problem.get("layout") == "channels_first":
+        last = torch.contiguous_format
+
+    def draw(*shape: int) -> Any:
+        return (torch.rand(shape, device="cuda") - 0.5).to(dtype).contiguous(memory_format=last)
+
+    x = draw(number("n"), number("c"), *size)
+    w = draw(filters, number("c") // groups, *points)
+    moves = (stride, padding, dilation, False, [0] * len(size), groups)
+    if problem["op"] == "forward":
+        return lambda: torch.ops.aten.convolution(x, w, None, *moves)
+    y = draw(number("n"), filters, *out)
+    is_data = problem["op"] == "backward_data"
+    mask = [is_data, not is_data, False]
+    return lambda: torch.ops.aten.convolution_backward(y, x, w, None, *moves, mask)[
+        0 if is_data else 1]
+
+
+def graph_of(compute: Callable[[], Any], calls: int) -> Any:
+    import torch
+
+    graph = torch.cuda.CUDAGraph()
+    with torch.cuda.graph(graph):
+        for _ in range(calls):
+            compute()
+    return graph
+
+
+def time_graph(graph: Any, calls: int) -> float:
+    """Returns microseconds a call."""
+    import torch
+
+    begin, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
+    begin.record()
+    graph.replay()
+    end.record()
+    end.synchronize()
+    return float(begin.elapsed_time(end)) * 1e3 / calls
+
+
+def is_settled(session: Any) -> bool:
+    """Returns True when no engine is on trial for the last decision."""
+    return "trials go on" not in (session.decisions[-1].choice or "")
+
+
+def measure(problem: dict[str, str], session: Any, arguments: argparse.Namespace,
+            row: dict[str, Any]) -> None:
+    """Adds the figures of a convolution to its row."""
+    import torch
+
+    compute = operation_of(problem)
+    graphs: dict[str, Any] = {}
+    results: dict[str, Any] = {}
+    calls = 1
+    for mode in MODES:
+        row["mode"] = mode
+        torch.backends.cudnn.benchmark = mode == "on"
+        # PyTorch finds the plan of either mode in one cache, whose keys tell these two apart; types
+        # of 16 bits do not care.
+        torch.backends.cudnn.allow_tf32 = mode == "on"
+        if mode == "foretune":
+            session.install()
+        try:
+            begin = time.perf_counter()
+            runs = 0
+            while True:
+                # Programs do not wait after each call.
+                for _ in range(CALLS_AT_ONCE if mode == "foretune" else 1):
+                    results[mode] = compute()
+                    runs += 1
+                torch.cuda.synchronize()
+                seconds = time.perf_counter() - begin
+                if mode != "foretune" or is_settled(session) or seconds > arguments.patience:
+                    break
+            row[f"{mode}_seconds"], row[f"{mode}_calls"] = seconds, runs
+            if mode == "off":
+                single = graph_of(compute, 1)
+                us = min(time_graph(single, 1) for _ in range(3))
+                calls = max(1, min(MOST_CALLS, math.ceil(WINDOW_US / max(1.0, us))))
+            graphs[mode] = graph_of(compute, calls)
+        finally:
+            if mode == "foretune":
+                decision = session.decisions[-1]
+                row["choice"] = decision.choice or f"left to PyTorch: {decision.reason}"
+                session.uninstall()
+    torch.backends.cudnn.benchmark = False
+    times: dict[str, list[float]] = {mode: [] for mode in MODES}
+    for turn in range(arguments.rounds):
+        order = MODES[turn % 3:] + MODES[:turn % 3]
+        for mode in order:
+            times[mode].append(time_graph(graphs[mode], calls))
+    row |= {f"{mode}_us": statistics.median(times[mode]) for mode in MODES}
+    largest = results["off"].abs().max().clamp_min(1e-30)
+    row["difference"] = float((results["foretune"] - results["off"]).abs().max() / largest)
+    del row["mode"]
+
+
+def geomean(values: Iterable[float]) -> float:
+    logs = [math.log(value) for value in values]
+    return math.exp(sum(logs) / len(logs)) if logs else math.nan
+
+
+def figures(rows: list[dict[str, Any]]) -> dict[str, float]:
+    """The figures of some layers; a number above 1 means that Foretune is faster."""
+    over_first = [row["off_us"] / row["foretune_us"] for row in rows]
+    over_benchmark = [row["on_us"] / row["foretune_us"] for row in rows]
+    over_better = [min(pair) for pair in zip(over_first, over_benchmark)]
+    best = [min(row[f"{mode}_us"] for mode in MODES) / row["foretune_us"] for row in rows]
+    return {"layers": float(len(rows)), "geomean_over_first": geomean(over_first),
+            "geomean_over_benchmark": geomean(over_benchmark),
+            "benchmark_over_first": geomean(row["off_us"] / row["on_us"] for row in rows),
+            "share_below_098": sum(value < 0.98 for value in over_better) / max(1, len(rows)),
+            "worst": min(over_better, default=math.nan), "of_best_of_three": geomean(best),
+            "median_calls": statistics.median(row["foretune_calls"] for row in rows),
+            "median_seconds": statistics.median(row["foretune_seconds"] for row in rows),
+            "median_benchmark_seconds": statistics.median(row["on_seconds"] for row in rows)}
+
+
+def groups_of(rows: list[dict[str, Any]]) -> Iterator[tuple[str, list[dict[str, Any]]]]:
+    yield "all", rows
+    for dtype in sorted({row["fields"]["dtype"] for row in rows}):
+        for operation in ("forward", "backward_data", "backward_weight"):
+            chosen = [row for row in rows if row["fields"]["op"] == operation
+                      and row["fields"]["dtype"] == dtype]
+            if chosen:
+                yield f"{operation} {dtype}", chosen
+
+
+def table(measured: dict[str, Any]) -> Iterator[str]:
+    rows = [row for row in measured["layers"] if "failure" not in row]
+    yield (f"{'':<24} {'layers':>6} {'over first':>10} {'over benchmark':>14} "
+           f"{'benchmark over first':>20} {'below 0.98':>10} {'worst':>6} {'calls':>6} {'s':>6}")
+    for name, chosen in groups_of(rows):
+        found = figures(chosen)
+        yield (f"{name:<24} {int(found['layers']):>6} {found['geomean_over_first']:>10.3f} "
+               f"{found['geomean_over_benchmark']:>14.3f} {found['benchmark_over_first']:>20.3f} "
+               f"{found['share_below_098']:>10.3f} {found['worst']:>6.2f} "
+               f"{found['median_calls']:>6.0f} {found['median_seconds']:>6.2f}")
+    failed = [row for row in measured["layers"] if "failure" in row]
+    yield f"{len(failed)} failed, largest difference {max(row['difference'] for row in rows):.2g}"
+    slower = sorted(rows, key=lambda row: min(row["off_us"], row["on_us"]) / row["foretune_us"])
+    for row in slower[:5]:
+        yield (f"{min(row['off_us'], row['on_us']) / row['foretune_us']:.2f}  {row['problem']}  "
+               f"{row['choice']}")
+
+
+def parse() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("--shapes", help="a list of convolutions in bf16 or f16, one on a line")
+    parser.add_argument("--json", metavar="FILE", help="writes all figures here")
+    parser.add_argument("--table", metavar="FILE",
+                        help="measures nothing: prints the table of an earlier --json")
+    parser.add_argument("--model", help="a model of the family cudnn; default: the shipped one")
+    parser.add_argument("--measure", type=int, default=6,
+                        help="engines that take turns in the first calls; 0 and 1: none")
+    parser.add_argument("--margin", type=float, default=0.02)
+    parser.add_argument("--rounds", type=int, default=7)
+    parser.add_argument("--patience", type=float, default=4,
+                        help="seconds of calls within which a choice has to settle")
+    parser.add_argument("--deadline", type=float, default=3600,
+                        help="seconds after which no layer is started")
+    return parser.parse_args()
+
+
+def main() -> int:
+    arguments = parse()
+    if arguments.table:
+        measured = json.loads(Path(arguments.table).read_text(encoding="utf-8"))
+        print("\n".join(table(measured)))
+        return 0
+    if not arguments.shapes:
+        print("torch_conv_layers: give --shapes or --table", file=sys.stderr)
+        return 2
+    import foretune.torch
+    import torch
+
+    measured = {"torch": torch.__version__, "device": torch.cuda.get_device_name(),
+                "cudnn": torch.backends.cudnn.version(), "measure": arguments.measure,
+                "margin": arguments.margin, "rounds": arguments.rounds, "layers": []}
+    session = foretune.torch.convolutions(arguments.model, margin=arguments.margin,
+                                          measure=arguments.measure)
+    began = time.monotonic()
+    lines = Path(arguments.shapes).read_text(encoding="utf-8").splitlines()
+    for line in (line for line in lines if line.startswith("conv ")):
+        if time.monotonic() - began > arguments.deadline:
+            break
+        row: dict[str, Any] = {"problem": line, "fields": parse_problem(line)}
+        try:
+            measure(row["fields"], session, arguments, row)
+        except RuntimeError as error:
+            row["failure"] = f"{row['mode']}: {str(error).splitlines()[0]}"
+        measured["layers"].append(row)
+        torch.cuda.empty_cache()
+    rows = [row for row in measured["layers"] if "failure" not in row]
+    measured["metrics"] = {f"{name} {key}".replace(" ", "_"): value
+                           for name, chosen in groups_of(rows)
+                           for key, value in figures(chosen).items()}
+    if arguments.json:
+        Path(arguments.json).write_text(json.dumps(measured, indent=1) + "\n", encoding="utf-8")
+    print("\n".join(table(measured)))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
