@@ -24,6 +24,9 @@ class Chain {
       ask_model();
     }
     add_fallbacks();
+    if (has_ranked_ && compares() && !is_full()) {
+      fill_with_ranked();
+    }
     if (starts_with_fallback_) {
       const auto first = std::ranges::find(made_.all, ChoiceSource::kHeuristic, &Option::source);
       std::rotate(made_.all.begin(), first, first == made_.all.end() ? first : first + 1);
@@ -122,6 +125,7 @@ class Chain {
     if (!keeps_margin(selector.config(choice.candidate), choice.score)) {
       return false;
     }
+    has_ranked_ = true;
     std::string refusal = add(selector.config(choice.candidate), ChoiceSource::kModel);
     std::size_t refusals = refusal.empty() ? 0 : 1;
     if (refusals > 0) {
@@ -147,6 +151,18 @@ class Chain {
       made_.note = concat("none of the model's best ", refusals, " can run here; ", made_.note);
     }
     return true;
+  }
+
+  // Takes the place that was kept for a fallback if there is none to try.
+  void fill_with_ranked() {
+    std::size_t refusals = 0;
+    for (const RankedCandidate& ranked : source_.selector->rank(*call_.problem)) {
+      if (is_full() || refusals == kMostRefusals) {
+        return;
+      }
+      refusals +=
+          add(source_.selector->config(ranked.candidate), ChoiceSource::kModel).empty() ? 0U : 1U;
+    }
   }
 
   // Adds the portfolio, first its best-ranked config outside of the applicability domain.
@@ -220,6 +236,7 @@ class Chain {
   std::unique_ptr<KernelMaker> maker_;
   std::optional<Baseline> baseline_;
   std::optional<double> baseline_score_;
+  bool has_ranked_ = false;
   bool starts_with_fallback_ = false;
   Options made_;
 };
