@@ -252,7 +252,7 @@ def main() -> int:
         try:
             measure(row["fields"], session, arguments, row)
         except RuntimeError as error:
-            row["failure"] = f"{row['mode']}: {str(error).splitlines()[0]}"
+            row["failure"] = f"{row.get('mode', 'operands')}: {str(error).splitlines()[0]}"
         measured["layers"].append(row)
         torch.cuda.empty_cache()
     rows = [row for row in measured["layers"] if "failure" not in row]

@@ -130,7 +130,6 @@ class Convolutions:
         self._lock = threading.Lock()
         # Operation, problem, plan, and the reason why there is none.
         self._decisions: list[tuple[str, str, _cudnn.Plan | None, str | None]] = []
-        self._on_trial: list[_cudnn.Plan] = []
         self._counts: Counter[str] = Counter()
 
     @property
@@ -147,10 +146,10 @@ class Convolutions:
 
     @property
     def is_settled(self) -> bool:
-        """True while no engine is on trial."""
+        """True while no engine is on trial for any of the ``decisions``."""
         with self._lock:
-            self._on_trial = [plan for plan in self._on_trial if not plan.needs()[1]]
-            return not self._on_trial
+            plans = [plan for _, _, plan, _ in self._decisions if plan is not None]
+        return all(plan.needs()[1] for plan in plans)
 
     def report(self) -> str:
         """Returns how many kinds of convolutions were decided by whom, and why."""
@@ -194,8 +193,6 @@ class Convolutions:
                   "by the model" if choice.by_model else "by cuDNN")
         with self._lock:
             self._counts[f"{operation}: {by}"] += 1
-            if plan is not None and not choice.is_settled:
-                self._on_trial.append(plan)
             if len(self._decisions) < _MOST_DECISIONS:
                 self._decisions.append((operation, problem, plan, reason))
 
