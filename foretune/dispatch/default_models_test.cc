@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <memory>
 #include <string>
 #include <vector>
@@ -10,8 +11,10 @@
 #include "foretune/base/text.h"
 #include "foretune/families/cpu_conv/cpu_conv.h"
 #include "foretune/families/cpu_gemm/cpu_gemm.h"
+#include "foretune/families/sparse_cpu/sparse_cpu.h"
 #include "foretune/model/later_schema.h"
 #include "foretune/problem/sampler.h"
+#include "foretune/problem/sparse/sparse_problem.h"
 #include "foretune/select/select.h"
 #include "foretune/space/parametric_space.h"
 
@@ -23,12 +26,38 @@ std::unique_ptr<Family> family_of(const DefaultModel& shipped, const Fingerprint
   if (shipped.family == "cpu-gemm") {
     return *create_cpu_gemm(options);
   }
+  if (shipped.family == "sparse-cpu") {
+    return *create_sparse_cpu(options);
+  }
   EXPECT_EQ(shipped.family, "cpu-conv") << shipped.name;
   return *create_cpu_conv(options);
 }
 
+// Products of matrices of several sizes, which need not exist.
+std::vector<Problem> sparse_products() {
+  std::vector<Problem> out;
+  for (const std::int64_t rows : {36, 5000, 200000}) {
+    for (const std::int64_t columns : {90, 8192, 100000}) {
+      for (const SparseOperation operation :
+           {SparseOperation::kSpmv, SparseOperation::kSpmm, SparseOperation::kSddmm}) {
+        const SparseSizes sizes{.operation = operation,
+                                .rows = rows,
+                                .columns = columns,
+                                .non_zeros = std::min(rows * columns / 3, 40 * rows),
+                                .width = operation == SparseOperation::kSpmv ? 1 : columns % 256,
+                                .payload = Digest::of({})};
+        out.push_back(SparseProblem::create(sizes).value().to_problem());
+      }
+    }
+  }
+  return out;
+}
+
 // Draws problems of all operations and layouts.
 std::vector<Problem> drawn_problems(const Family& family) {
+  if (family.info().problem_type == kSparseProblem) {
+    return sparse_products();
+  }
   const ProblemSchema& schema = *find_problem_schema(family.info().problem_type);
   ProblemSampling sampling;
   for (const ProblemField& field : schema.fields) {
@@ -116,7 +145,7 @@ TEST(DefaultModelsTest, AreReadableRankTheirFamilyAndNameTheirMachine) {
   }
   EXPECT_FALSE(default_cpu_model("cpu-gemm", CpuIsa::kGeneric, 1));
   EXPECT_FALSE(default_cpu_model("cpu-gemm", CpuIsa::kAvx512, 3));
-  EXPECT_FALSE(default_cpu_model("sparse-cpu", CpuIsa::kAvx512, 1));
+  EXPECT_FALSE(default_cpu_model("sparse-cpu", CpuIsa::kAvx512, 3));
 }
 
 }  // namespace

@@ -15,8 +15,13 @@ namespace foretune {
 namespace dispatch_internal {
 
 CallKind CallKind::of(const DispatchCall& call) {
-  return {.problem = call.problem == nullptr ? std::nullopt : std::optional(*call.problem),
-          .variant = {call.variant.begin(), call.variant.end()}};
+  CallKind kind{.problem = call.problem == nullptr ? std::nullopt : std::optional(*call.problem),
+                .variant = {call.variant.begin(), call.variant.end()}};
+  // The call's owner may free the descriptor before the kind is forgotten.
+  if (kind.problem) {
+    kind.problem->set_descriptor(nullptr);
+  }
+  return kind;
 }
 
 std::size_t CallHash::operator()(const DispatchCall& call) const {

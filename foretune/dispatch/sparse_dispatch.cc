@@ -10,6 +10,7 @@
 #include <span>
 #include <utility>
 
+#include "foretune/dispatch/default_models.h"
 #include "foretune/dispatch/kernel_provider.h"
 #include "foretune/families/sparse_cpu/sparse_cpu.h"
 #include "foretune/hardware/cpu.h"
@@ -69,66 +70,81 @@ SparseDispatcher::SparseDispatcher(std::shared_ptr<const Family> family,
                                    const DispatchOptions& options, bool has_model)
     : family_(std::move(family)),
       dispatcher_(options),
+      textbook_(DispatchOptions{}),
       pool_(static_cast<std::size_t>(family_->info().max_threads)),
       has_model_(has_model) {}
 
 Result<std::unique_ptr<SparseDispatcher>> SparseDispatcher::for_this_cpu(
     CpuDispatchOptions options) {
   FamilyOptions family_options;
+  const CpuFacts facts = read_cpu_facts();
   // The legality of kernels depends only on the facts; peaks would have to be measured.
-  family_options.fingerprint = cpu_fingerprint(read_cpu_facts(), CpuPeaks{});
+  family_options.fingerprint = cpu_fingerprint(facts, CpuPeaks{});
   family_options.threads = options.threads;
   FORETUNE_TRY(std::shared_ptr<const Family> family, create_sparse_cpu(family_options));
+  if (!options.model) {
+    options.model = default_cpu_model(family->info().name, facts.isa, family->info().max_threads);
+  }
   std::unique_ptr<SparseDispatcher> out(
       new SparseDispatcher(family, options.dispatch, options.model.has_value()));
+  FORETUNE_TRY_STATUS(
+      out->textbook_.add(std::make_shared<SparseProvider>(family, 0), std::nullopt));
   FORETUNE_TRY_STATUS(out->dispatcher_.add(
       std::make_shared<SparseProvider>(std::move(family), options.dispatch.measure_top),
       std::move(options.model)));
   return out;
 }
 
-Result<const PayloadDescriptor*> SparseDispatcher::describe(const sparse::PatternView& pattern,
-                                                            const Digest& digest) {
+Result<std::shared_ptr<const PayloadDescriptor>> SparseDispatcher::describe(
+    const sparse::PatternView& pattern, const Digest& digest) {
   const std::lock_guard lock(mutex_);
-  std::unique_ptr<const PayloadDescriptor>& known = descriptors_[digest];
-  if (known == nullptr) {
-    FORETUNE_TRY(const sparse::MatrixDescription description, sparse::describe(pattern));
-    auto made = std::make_unique<PayloadDescriptor>();
-    made->info = &sparse_payload_info();
-    made->payload = digest;
-    made->values.resize(kSparseValues);
-    sparse_values(description, 1, made->values);
-    known = std::move(made);
+  if (const auto known = descriptors_.find(digest); known != descriptors_.end()) {
+    if (std::shared_ptr<const PayloadDescriptor> shared = known->second.lock(); shared != nullptr) {
+      return shared;
+    }
   }
-  return known.get();
+  FORETUNE_TRY(const sparse::MatrixDescription description, sparse::describe(pattern));
+  auto made = std::make_shared<PayloadDescriptor>();
+  made->info = &sparse_payload_info();
+  made->payload = digest;
+  made->values.resize(kSparseValues);
+  sparse_values(description, 1, made->values);
+  std::erase_if(descriptors_, [](const auto& described) { return described.second.expired(); });
+  descriptors_[digest] = made;
+  return std::shared_ptr<const PayloadDescriptor>(std::move(made));
 }
 
 template <class T>
-Result<std::unique_ptr<SparseMatrix<T>>> SparseDispatcher::matrix(sparse::Csr<T> csr) {
+Result<std::unique_ptr<SparseMatrix<T>>> SparseDispatcher::matrix(sparse::Csr<T> csr,
+                                                                  SparseUse use) {
+  const bool is_once = use == SparseUse::kOnce;
+  Dispatcher& dispatcher = is_once ? textbook_ : dispatcher_;
   if (csr.size() == 0) {  // its products are zeros
     return std::unique_ptr<SparseMatrix<T>>(
-        new SparseMatrix<T>(*this, std::move(csr), SparseSizes{}, nullptr));
+        new SparseMatrix<T>(*this, dispatcher, std::move(csr), SparseSizes{}, nullptr));
   }
   const SparseSizes sizes{.operation = SparseOperation::kSpmv,
                           .rows = csr.rows,
                           .columns = csr.columns,
                           .non_zeros = csr.size(),
                           .dtype = sizeof(T) == sizeof(double) ? DataType::kF64 : DataType::kF32,
-                          .payload = digest_of(csr.pattern())};
+                          // The textbook config follows from the sizes.
+                          .payload = is_once ? Digest{} : digest_of(csr.pattern())};
   if (const auto problem = SparseProblem::create(sizes); !problem) {
     return fail(ErrorCode::kUnsupported, problem.error().message);
   }
-  const PayloadDescriptor* descriptor = nullptr;
-  if (has_model_) {
+  std::shared_ptr<const PayloadDescriptor> descriptor;
+  if (has_model_ && !is_once) {
     FORETUNE_TRY(descriptor, describe(csr.pattern(), sizes.payload));
   }
   return std::unique_ptr<SparseMatrix<T>>(
-      new SparseMatrix<T>(*this, std::move(csr), sizes, descriptor));
+      new SparseMatrix<T>(*this, dispatcher, std::move(csr), sizes, std::move(descriptor)));
 }
 
-template Result<std::unique_ptr<SparseMatrix<float>>> SparseDispatcher::matrix(sparse::Csr<float>);
-template Result<std::unique_ptr<SparseMatrix<double>>> SparseDispatcher::matrix(
-    sparse::Csr<double>);
+template Result<std::unique_ptr<SparseMatrix<float>>> SparseDispatcher::matrix(sparse::Csr<float>,
+                                                                               SparseUse);
+template Result<std::unique_ptr<SparseMatrix<double>>> SparseDispatcher::matrix(sparse::Csr<double>,
+                                                                                SparseUse);
 
 template <class T>
 Result<std::shared_ptr<typename SparseMatrix<T>::Product>> SparseMatrix<T>::product(
@@ -145,7 +161,7 @@ Result<std::shared_ptr<typename SparseMatrix<T>::Product>> SparseMatrix<T>::prod
   sizes.width = n;
   FORETUNE_TRY(const SparseProblem problem, SparseProblem::create(sizes));
   auto made = std::make_shared<Product>(problem);
-  made->asked.set_descriptor(descriptor_);
+  made->asked.set_descriptor(descriptor_.get());
   if (products_.size() == kMaxProducts) {
     products_.erase(products_.begin());
   }
@@ -210,28 +226,27 @@ Status SparseMatrix<T>::run(SparseOperation operation, std::int64_t n,
       return run_plan(*settled, operands);
     }
   }
-  Dispatcher& dispatcher = owner_.dispatcher_;
-  FORETUNE_TRY(Dispatcher::Turn turn, dispatcher.next(product->asked));
+  FORETUNE_TRY(Dispatcher::Turn turn, dispatcher_.next(product->asked));
   const auto kernel_of = [](const Dispatcher::Turn& of) {
     return std::static_pointer_cast<const SparseCpuConfig>(of.shared_kernel());
   };
   auto packed = packed_for(*product, kernel_of(turn), turn.is_final());
   while (!packed && packed.error().code == ErrorCode::kUnsupported) {
     // A storage that this matrix is too large or too uneven for.
-    FORETUNE_TRY(turn, dispatcher.replace(product->asked, turn, packed.error().message));
+    FORETUNE_TRY(turn, dispatcher_.replace(product->asked, turn, packed.error().message));
     packed = packed_for(*product, kernel_of(turn), turn.is_final());
   }
   if (!packed) {
-    dispatcher.abandon(turn);
+    dispatcher_.abandon(turn);
     return fail_because(packed.error());
   }
   const auto start = std::chrono::steady_clock::now();
   const Status ran = run_plan(**packed, operands);
   const std::chrono::duration<double, std::nano> elapsed = std::chrono::steady_clock::now() - start;
   if ((*packed)->kernel == kernel_of(turn)) {
-    dispatcher.report(turn, elapsed.count());
+    dispatcher_.report(turn, elapsed.count());
   } else {
-    dispatcher.abandon(turn);
+    dispatcher_.abandon(turn);
   }
   return ran;
 }
@@ -292,7 +307,7 @@ Result<Decision> SparseMatrix<T>::decision(SparseOperation operation, std::int64
     return fail(ErrorCode::kUnsupported, "the matrix has no non-zeros: nothing runs");
   }
   FORETUNE_TRY(const std::shared_ptr<Product> product, this->product(operation, n));
-  return owner_.dispatcher_.decision(product->asked);
+  return dispatcher_.decision(product->asked);
 }
 
 template class SparseMatrix<float>;

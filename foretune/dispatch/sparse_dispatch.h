@@ -8,9 +8,10 @@
 //   FORETUNE_TRY_STATUS(matrix->spmm(128, b, c));
 //
 // The first product of an operation and a width decides the config and packs the matrix as it wants
-// it; later ones only multiply. No model is shipped: the family's textbook config runs, unless a
-// model, measured choices or trials know a better one. While the dispatcher measures, each config
-// on trial gets a packed matrix of its own, before its clock starts.
+// it; later ones only multiply. Where a model is shipped for the CPU and the number of threads, it
+// picks, unless measured choices or trials know a better config. Elsewhere the family's textbook
+// config runs. While the dispatcher measures, each config on trial gets a packed matrix of its own,
+// before its clock starts.
 //
 // Thread safety: any number of threads may use a dispatcher and a matrix; products with several
 // threads take turns. Cost: a known product takes an uncontended lock beside the kernel.
@@ -39,19 +40,29 @@ namespace foretune {
 template <class T>
 class SparseMatrix;
 
+// How often a matrix is multiplied. To describe it for a model and to pack it costs as much as many
+// products with a vector.
+enum class SparseUse : std::uint8_t {
+  kOften,
+  kOnce,  // the textbook config runs, which packs nothing; nothing is described or measured
+};
+
 class SparseDispatcher {
  public:
-  // Makes a dispatcher with sparse-cpu for this machine. Errors: kMismatch for a model of another
-  // family, kInvalidArgument for more threads than cores.
+  // Makes a dispatcher with sparse-cpu for this machine. Takes as long as reading a model (about
+  // 20 ms); nothing is measured. Errors: kMismatch for a model of another family, kInvalidArgument
+  // for more threads than cores.
   static Result<std::unique_ptr<SparseDispatcher>> for_this_cpu(CpuDispatchOptions options);
 
-  // Takes a matrix, which must not outlive this. T is float or double. With a model it is described
-  // first, which takes 10 ns a non-zero; the description stays until this ends. Errors:
-  // kUnsupported for sizes beyond those of problems, and where memory is lacking.
+  // Takes a matrix, which must not outlive this. T is float or double. With a model, a matrix of
+  // many uses is described first, which takes 10 ns a non-zero; matrices of one pattern share the
+  // description. Errors: kUnsupported for sizes beyond those of problems, and where memory is
+  // lacking.
   template <class T>
-  Result<std::unique_ptr<SparseMatrix<T>>> matrix(sparse::Csr<T> csr);
+  Result<std::unique_ptr<SparseMatrix<T>>> matrix(sparse::Csr<T> csr,
+                                                  SparseUse use = SparseUse::kOften);
 
-  // Gives access to decisions and measured choices.
+  // Gives access to decisions and measured choices, for matrices of many uses.
   Dispatcher& dispatcher() { return dispatcher_; }
 
  private:
@@ -60,15 +71,17 @@ class SparseDispatcher {
 
   SparseDispatcher(std::shared_ptr<const Family> family, const DispatchOptions& options,
                    bool has_model);
-  Result<const PayloadDescriptor*> describe(const sparse::PatternView& pattern,
-                                            const Digest& digest);
+  Result<std::shared_ptr<const PayloadDescriptor>> describe(const sparse::PatternView& pattern,
+                                                            const Digest& digest);
 
   std::shared_ptr<const Family> family_;
   Dispatcher dispatcher_;
+  Dispatcher textbook_;  // without a model and trials, for matrices of one use
   SharedPool pool_;
   bool has_model_;
   ForkSafeMutex mutex_;
-  std::map<Digest, std::unique_ptr<const PayloadDescriptor>> descriptors_;  // under the mutex
+  // Under the mutex; the matrices own them.
+  std::map<Digest, std::weak_ptr<const PayloadDescriptor>> descriptors_;
 };
 
 // Dense operands are stored by rows, without gaps, and do not overlap the result.
@@ -110,9 +123,13 @@ class SparseMatrix {
   // when they come back.
   static constexpr std::size_t kMaxProducts = 16;
 
-  SparseMatrix(SparseDispatcher& owner, sparse::Csr<T> csr, const SparseSizes& sizes,
-               const PayloadDescriptor* descriptor)
-      : owner_(owner), csr_(std::move(csr)), sizes_(sizes), descriptor_(descriptor) {}
+  SparseMatrix(SparseDispatcher& owner, Dispatcher& dispatcher, sparse::Csr<T> csr,
+               const SparseSizes& sizes, std::shared_ptr<const PayloadDescriptor> descriptor)
+      : owner_(owner),
+        dispatcher_(dispatcher),
+        csr_(std::move(csr)),
+        sizes_(sizes),
+        descriptor_(std::move(descriptor)) {}
   Result<std::shared_ptr<Product>> product(SparseOperation operation, std::int64_t n);
   Result<std::shared_ptr<const Packed>> packed_for(Product& product, const Kernel& kernel,
                                                    bool is_final);
@@ -121,9 +138,10 @@ class SparseMatrix {
   Status run_plan(const Packed& packed, const sparse_cpu::SparseOperands<T>& operands);
 
   SparseDispatcher& owner_;
+  Dispatcher& dispatcher_;  // one of the owner's
   sparse::Csr<T> csr_;
-  SparseSizes sizes_;  // of all products but operation and width
-  const PayloadDescriptor* descriptor_;
+  SparseSizes sizes_;                                    // of all products but operation and width
+  std::shared_ptr<const PayloadDescriptor> descriptor_;  // null without a model
   ForkSafeMutex mutex_;
   std::vector<std::shared_ptr<Product>> products_;  // under the mutex, the oldest first
 };

@@ -35,7 +35,7 @@ namespace foretune {
 namespace {
 
 template <class T, class I>
-Result<AnyMatrix> take(SparseDispatcher& dispatcher, const foretune_csr& csr) {
+Result<AnyMatrix> take(SparseDispatcher& dispatcher, const foretune_csr& csr, SparseUse use) {
   const auto* const starts = static_cast<const I*>(csr.starts);
   const std::span<const I> all_starts(starts, static_cast<std::size_t>(csr.rows) + 1);
   if (all_starts.back() < 0) {
@@ -46,17 +46,17 @@ Result<AnyMatrix> take(SparseDispatcher& dispatcher, const foretune_csr& csr) {
                (sparse::csr_from_arrays<T, I>(csr.rows, csr.columns, all_starts,
                                               std::span(static_cast<const I*>(csr.column_of), size),
                                               std::span(static_cast<const T*>(csr.values), size))));
-  FORETUNE_TRY(std::unique_ptr<SparseMatrix<T>> matrix, dispatcher.matrix(std::move(copy)));
+  FORETUNE_TRY(std::unique_ptr<SparseMatrix<T>> matrix, dispatcher.matrix(std::move(copy), use));
   return AnyMatrix(std::move(matrix));
 }
 
-Result<AnyMatrix> take(SparseDispatcher& dispatcher, const foretune_csr& csr) {
+Result<AnyMatrix> take(SparseDispatcher& dispatcher, const foretune_csr& csr, SparseUse use) {
   if (csr.index_bytes == 4) {
-    return csr.value_bytes == 4 ? take<float, std::int32_t>(dispatcher, csr)
-                                : take<double, std::int32_t>(dispatcher, csr);
+    return csr.value_bytes == 4 ? take<float, std::int32_t>(dispatcher, csr, use)
+                                : take<double, std::int32_t>(dispatcher, csr, use);
   }
-  return csr.value_bytes == 4 ? take<float, std::int64_t>(dispatcher, csr)
-                              : take<double, std::int64_t>(dispatcher, csr);
+  return csr.value_bytes == 4 ? take<float, std::int64_t>(dispatcher, csr, use)
+                              : take<double, std::int64_t>(dispatcher, csr, use);
 }
 
 Status create(const foretune_csr* csr, const foretune_sparse_options* options,
@@ -81,7 +81,9 @@ Status create(const foretune_csr* csr, const foretune_sparse_options* options,
   auto made = std::make_unique<foretune_sparse_matrix>();
   FORETUNE_TRY(made->options, internal::plan_options(options));
   FORETUNE_TRY(made->dispatcher, internal::front_end_of<SparseDispatcher>(made->options));
-  FORETUNE_TRY(made->matrix, take(*made->dispatcher, *csr));
+  const bool is_once = options != nullptr && options->is_used_once != 0;
+  FORETUNE_TRY(made->matrix,
+               take(*made->dispatcher, *csr, is_once ? SparseUse::kOnce : SparseUse::kOften));
   *out = made.release();
   return {};
 }

@@ -11,8 +11,9 @@
  *   foretune_sparse_destroy(a);
  *
  * The matrix is copied. The first product of an operation and a width chooses a config and packs
- * the matrix as its kernel wants it; later ones only multiply. Dense operands have the type of the
- * matrix, are stored by rows without gaps, and must not overlap the result.
+ * the matrix as its kernel wants it; later ones only multiply. A model for AVX-512 and one thread
+ * is shipped. Dense operands have the type of the matrix, are stored by rows without gaps, and must
+ * not overlap the result.
  *
  * Functions that return int return FORETUNE_OK or another code of select/foretune.h. `message` (may
  * be NULL) gets one sentence on failure, as much as fits, and "" otherwise. Products return
@@ -57,13 +58,17 @@ typedef struct foretune_sparse_options {
   /* Above 1: the first products of a kind try this many configs, three times each, and the fastest
    * stays. */
   int measure_top;
-  /* A model that `foretune train` made of measurements of sparse-cpu. NULL: none; the family's
-   * textbook config runs, unless choices or trials know a better one. */
+  /* A model that `foretune train` made of measurements of sparse-cpu. NULL: the one shipped for
+   * this CPU and this number of threads; where there is none, the family's textbook config runs,
+   * unless choices or trials know a better one. */
   const char* model_path;
   /* A data set (.ftd) with trials of earlier processes: its fastest configs are chosen for the same
    * patterns. foretune_sparse_save() appends to it. NULL, or a file that does not exist yet:
    * none. */
   const char* choices_path;
+  /* Not 0: this matrix is multiplied once or a few times. The textbook config runs, which packs
+   * nothing; the matrix is not described for a model, and nothing is tried. */
+  int is_used_once;
 } foretune_sparse_options;
 
 /* Products that foretune_sparse_explain() explains. */

@@ -34,12 +34,13 @@ auto view(const A& array) {
 template <class T, class I>
 std::unique_ptr<SparseMatrix<T>> take(SparseDispatcher& dispatcher, std::int64_t rows,
                                       std::int64_t columns, const Given<I>& starts,
-                                      const Given<I>& column_of, const Given<T>& values) {
+                                      const Given<I>& column_of, const Given<T>& values,
+                                      bool is_once) {
   return checked(without_lock([&]() -> Result<std::unique_ptr<SparseMatrix<T>>> {
     FORETUNE_TRY(sparse::Csr<T> csr,
                  (sparse::csr_from_arrays<T, I>(rows, columns, view(starts), view(column_of),
                                                 view(values))));
-    return dispatcher.matrix(std::move(csr));
+    return dispatcher.matrix(std::move(csr), is_once ? SparseUse::kOnce : SparseUse::kOften);
   }));
 }
 
@@ -110,7 +111,7 @@ template <class T, class I, class Class>
 void bind_take(Class& dispatcher) {
   dispatcher.def("matrix", &take<T, I>, nb::arg("rows"), nb::arg("columns"),
                  nb::arg("starts").noconvert(), nb::arg("column_of").noconvert(),
-                 nb::arg("values").noconvert(), nb::keep_alive<0, 1>());
+                 nb::arg("values").noconvert(), nb::arg("is_once"), nb::keep_alive<0, 1>());
 }
 
 }  // namespace

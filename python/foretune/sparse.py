@@ -5,7 +5,7 @@
     y = foretune.sparse.matmul(a, x, out=y)
 
 The first product of a width chooses a kernel and packs the matrix as it wants it; later ones only
-multiply. Values are float32 or float64, and dense operands have the same type. SciPy itself is not
+multiply. A model for AVX-512 and one thread is shipped. Values are float32 or float64, and dense operands have the same type. SciPy itself is not
 needed: an object with ``tocsr()``, or with ``shape``, ``indptr``, ``indices`` and ``data``, will do.
 """
 
@@ -37,7 +37,8 @@ class Dispatcher(CpuDispatcher):
         measure_top: above 1, the first products of a kind try this many configs on the caller's
             arrays, and the fastest stays.
         model: a model that was trained on measurements of ``sparse-cpu``, or its path. None: the
-            family's textbook config runs, unless choices or trials know a better one.
+            one shipped for this CPU and this number of threads; where there is none, the family's
+            textbook config runs, unless choices or trials know a better one.
         choices: a data set of ``save_trials``, whose fastest configs are chosen for matrices of the
             same pattern.
 
@@ -97,6 +98,8 @@ class Matrix:
             changes to it change nothing here.
         threads: threads of a product; None: all cores of the process.
         dispatcher: chooses the kernels; None: the one for that number of threads.
+        once: the matrix is multiplied once or a few times. Then the textbook config runs, which
+            packs nothing, and the matrix is not described for a model.
 
     Attributes:
         shape: rows and columns.
@@ -113,7 +116,7 @@ class Matrix:
     __slots__ = ("_native", "dtype", "nnz", "shape")
 
     def __init__(self, matrix: Any, *, threads: int | None = None,
-                 dispatcher: Dispatcher | None = None) -> None:
+                 dispatcher: Dispatcher | None = None, once: bool = False) -> None:
         chosen = _chosen(threads, dispatcher)
         rows = _rows_of(matrix)
         if len(rows.shape) != 2:
@@ -128,7 +131,8 @@ class Matrix:
         self.dtype = values.dtype
         self._native = chosen._native.matrix(*self.shape,
                                              np.ascontiguousarray(rows.indptr, index),
-                                             np.ascontiguousarray(rows.indices, index), values)
+                                             np.ascontiguousarray(rows.indices, index), values,
+                                             bool(once))
 
     def _dense(self, value: Any, name: str, rows: int) -> Array:
         """Returns a dense operand of one or two axes, without gaps."""
@@ -196,8 +200,9 @@ def matmul(matrix: Any, dense: Array, *, threads: int | None = None,
     """Returns the product of a sparse matrix with a dense vector or matrix.
 
     Args:
-        matrix: a ``Matrix``, which is packed once, or one of SciPy's, which is copied and packed in
-            every call, since its values may have changed.
+        matrix: a ``Matrix``, which is packed once, or one of SciPy's, which is copied in every call,
+            since its values may have changed. It runs the textbook config, which packs nothing,
+            unless ``dispatcher`` decides.
         dense: an array (columns,) or (columns, n) of the matrix' type.
         threads, dispatcher: as for ``Matrix``; a ``Matrix`` has its own.
         out: gets the result, which is returned.
@@ -207,7 +212,7 @@ def matmul(matrix: Any, dense: Array, *, threads: int | None = None,
         UnsupportedError: values of another type than float32 and float64; memory is short.
     """
     if not isinstance(matrix, Matrix):
-        matrix = Matrix(matrix, threads=threads, dispatcher=dispatcher)
+        matrix = Matrix(matrix, threads=threads, dispatcher=dispatcher, once=dispatcher is None)
     elif threads is not None or dispatcher is not None:
         raise InvalidArgumentError("a Matrix has its dispatcher and its threads already")
     return matrix.matmul(dense, out)
