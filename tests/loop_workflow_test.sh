@@ -80,6 +80,7 @@ has "wrote test.txt: 12 benchmarks"
 "$foretune" env-search --dataset all.txt --eval_size 2 --methods base,random,beam2bfs,guided --measurements 30 --seed 5 \
   --output results --debug >out.txt 2>err.txt
 has "guided"
+[[ "$(grep -c '^  best: ' out.txt)" -eq 2 ]] || fail "not a schedule for each benchmark"
 for file in manifest.json results.csv bars.svg violin.svg gain.svg problems/mm16_16_8.csv \
   graphs/mm16_24_8-guided.dot; do
   [[ -s "results/$file" ]] || fail "there is no results/$file"

@@ -200,6 +200,8 @@ TEST_F(PredictionTest, ConfidenceGrowsWithTheMarginAndNeedsAResidual) {
   EXPECT_DOUBLE_EQ(prediction.confidence,
                    0.5 * std::erfc(-prediction.margin / (2 * sample.residual_std)));
   EXPECT_TRUE(std::isnan(prediction.ranked[0].confidence));
+  EXPECT_NE(prediction_text(prediction, false).find("chance: that the first is faster, in %"),
+            std::string::npos);
   for (std::size_t i = 1; i < prediction.ranked.size(); ++i) {
     EXPECT_GE(prediction.ranked[i].confidence, 0.5);
     EXPECT_GE(prediction.ranked[i].confidence, i == 1 ? 0 : prediction.ranked[i - 1].confidence);
@@ -207,7 +209,8 @@ TEST_F(PredictionTest, ConfidenceGrowsWithTheMarginAndNeedsAResidual) {
   sample.residual_std = 0;
   const Prediction unknown = predicted(sample, problem());
   EXPECT_TRUE(std::isnan(unknown.confidence));
-  EXPECT_EQ(prediction_text(unknown, false).find("chance"), std::string::npos);
+  EXPECT_EQ(prediction_text(unknown, false).find("chance of"), std::string::npos);
+  EXPECT_EQ(prediction_text(unknown, false).find("chance: "), std::string::npos);
 }
 
 TEST_F(PredictionTest, EffectsAddUpToTheMargin) {

@@ -203,7 +203,7 @@ class PredictionText {
     out_ += paint(
         kDim, concat("  rank", times ? right("time", 10) : "", times ? right("TFLOPS", 9) : "",
                      times ? right("GB/s", 8) : "", right(is_of_time() ? "slower" : "worse", 10),
-                     right("sure", 8), metric_heads(),
+                     right("chance", 8), metric_heads(),
                      shows_packing() ? right("packing pays", kMetricWidth) : "", "  config"));
     out_ += '\n';
     for (std::size_t i = 0; i < prediction_.ranked.size(); ++i) {
@@ -230,9 +230,8 @@ class PredictionText {
           "\n");
     }
     if (std::isfinite(prediction_.confidence)) {
-      add(paint(kDim,
-                concat("  sure: chance in % that the first is ", is_of_time() ? "faster" : "better",
-                       ", from the model's held-out error")),
+      add(paint(kDim, concat("  chance: that the first is ", is_of_time() ? "faster" : "better",
+                             ", in %, from the model's held-out error")),
           "\n");
     }
   }
@@ -286,7 +285,7 @@ class PredictionText {
     }
     if (explanation.represented > 0) {
       add(right(count_text(explanation.represented), 8),
-          "  mean the same here as a candidate that is ranked\n");
+          "  run this problem just like a ranked candidate\n");
     }
   }
 

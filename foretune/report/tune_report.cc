@@ -23,6 +23,7 @@ using report_internal::right;
 using report_internal::TuneAnalysis;
 
 constexpr std::size_t kTextWidth = 100;
+constexpr std::size_t kTimeEnd = 16;  // the column of times in the list of the finalists
 constexpr std::size_t kConfigIndent = 8;
 constexpr std::size_t kHang = 4;  // of a line that goes on
 
@@ -69,14 +70,18 @@ std::string times_text(const Problem& problem, const TuneResult& result,
                concat("\n      packing takes ", nanoseconds_text(packing->pack_ns),
                       ", pays after: ", report_internal::packing_text(packing)));
   }
+  const auto row = [&](std::string_view label, const TunedConfig& tuned) {
+    const std::string time = nanoseconds_text(tuned.time_ns);
+    return concat(
+        label, right(time, kTimeEnd - label.size()),
+        right(concat(fixed(100 * tuned.spread, 1), " %"), 8),
+        right(&tuned == &best ? std::string("-") : slower_text(tuned.time_ns / best.time_ns), 8),
+        "  ", shown_config(schema, tuned), "\n");
+  };
   for (std::size_t i = 0; i < result.finalists.size(); ++i) {
-    const TunedConfig& tuned = result.finalists[i];
-    out += concat(right(concat(i + 1), 6), right(nanoseconds_text(tuned.time_ns), 10),
-                  right(concat(fixed(100 * tuned.spread, 1), " %"), 8),
-                  right(i == 0 ? std::string("-") : slower_text(tuned.time_ns / best.time_ns), 8),
-                  "  ", shown_config(schema, tuned), "\n");
+    out += row(right(concat(i + 1), 6), result.finalists[i]);
   }
-  return out;
+  return result.by_default ? out + row("default", *result.by_default) : out;
 }
 
 // Words in lines of at most kTextWidth, the first after `indent`, all others after `hang` blanks.

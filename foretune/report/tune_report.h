@@ -36,9 +36,9 @@ struct TuneReport {
 };
 
 // In lines of at most some 100 columns, names of metrics and configs permitting. For the time alone
-// a list of the finalists; otherwise also the bounds, how many configs met them, a column for each
-// metric that the objective names, its gain over the default config, and of several targets the
-// front, its knee and its hypervolume.
+// a list of the finalists and the default config; otherwise also the bounds, how many configs met
+// them, a column for each metric that the objective names, its gain over the default config, and of
+// several targets the front, its knee and its hypervolume.
 std::string tune_text(const Problem& problem, const TuneResult& result, const ConfigSchema& schema);
 
 // figures.json() and behind it "results": for each problem its objective, metrics, limits and

@@ -116,7 +116,8 @@ TEST(TuneText, OfTheTimeAloneIsAListOfTimes) {
             "      packing takes 8.00 us, pays after: 3 runs\n"
             "  rank      time  spread  slower  config\n"
             "     1   1.00 us   2.0 %       -  c=0 d=0\n"
-            "     2   2.00 us   2.0 % 100.0 %  c=1 d=0\n");
+            "     2   2.00 us   2.0 % 100.0 %  c=1 d=0\n"
+            "default  3.00 us   1.0 % 200.0 %  c=5 d=0\n");
 }
 
 TEST(TuneText, SaysTheBoundsAndHowManyMetThem) {

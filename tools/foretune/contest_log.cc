@@ -52,6 +52,9 @@ void print_problem(const ContestResult& result, const ContestResults& results) {
     line += padded(concat(fixed(100 * best->speed / results.peak, 1), " %"), 9);
   }
   print(concat(line, best->name, "\n"));
+  if (!best->config_text.empty()) {
+    print(concat("  best: ", best->config_text, "\n"));
+  }
 }
 
 }  // namespace
