@@ -86,6 +86,18 @@ printf 'size_1,algorithm,time_ns\n1,merge,3\n' >sizes.csv
 expect 3 "$foretune" convert sizes.csv --output nothing.ftd
 one_sentence
 grep -q "for problems of type kernel the CSV lacks variant (number of the kernel's variant); " err.txt
+awk 'BEGIN {
+  print "variant,size_1,tile,time_us"
+  for (size = 16; size <= 4096; size *= 2) for (variant = 4; variant <= 9; variant += 5)
+    for (tile = 8; tile <= 32; tile *= 2) print variant "," size "," tile "," 1 + size / tile + variant * tile
+}' >launches.csv
+expect 0 "$foretune" convert launches.csv --output launches.ftd
+expect 0 "$foretune" train --dataset launches.ftd --model launches.ftm --trees 20 --folds 0
+expect 2 "$foretune" predict --model launches.ftm --size_1 64
+one_sentence
+grep -q "variant is missing; the model knows variant 4, 9$" err.txt
+expect 0 "$foretune" predict --model launches.ftm --variant 4 --size_1 64
+grep -q "^kernel variant=4 size_1=64$" out.txt
 
 # Recorded measurements of kernels that do not run here.
 recorded=(--family recorded --family-data "$source_dir/tests/golden/conv.ftd")

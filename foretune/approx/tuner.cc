@@ -532,6 +532,8 @@ class Tuner {
       each.text = space->describe(each.config);
       FORETUNE_TRY_STATUS(test(each, i));
     }
+    // In turns, some are no faster than the exact one after all.
+    std::erase_if(result_.chosen, [](const ApproxConfig& each) { return each.speedup <= 1; });
     std::sort(result_.chosen.begin(), result_.chosen.end(),
               [](const ApproxConfig& a, const ApproxConfig& b) { return a.time_ns < b.time_ns; });
     return {};

@@ -89,7 +89,7 @@ struct SearchComparison {
 
 struct ApproxResult {
   ApproxConfig exact;
-  std::vector<ApproxConfig> chosen;  // fastest first
+  std::vector<ApproxConfig> chosen;  // faster than the exact one, the fastest first
   std::size_t measured = 0;          // networks whose quality was measured on all tuning images
   // All of these but the exact one, as they were when the search ended: without texts and tests.
   // The budget of one that keeps none is infinite.

@@ -371,6 +371,7 @@ TEST_F(TuneNetwork, ChoosesFasterNetworksThatKeepTheirBudgets) {
     EXPECT_NEAR(each.loss_high - each.tune_loss, scores.margin(1.645, 70), 1e-9);
     EXPECT_NEAR(each.test_loss, 100 - each.test_quality, 1e-9);
     EXPECT_NEAR(each.speedup, result->exact.time_ns / each.time_ns, 1e-9);
+    EXPECT_GT(each.speedup, 1);
     EXPECT_FALSE(each.text.empty());
   }
   EXPECT_TRUE(std::is_sorted(

@@ -94,7 +94,7 @@ Result<MergedRun> merge_run(const RunFolder& run) {
         const Outcome before = all.rows()[known->second].outcome;
         if (row.outcome != before) {
           merged.conflicts.push_back(
-              concat(all.problems()[row.problem].text(), " with ",
+              concat(all.problems()[row.problem].shown_text(), " with ",
                      to_text(all.header().config_schema, all.configs()[row.config]), " was ",
                      to_string(before), " once and ", to_string(row.outcome), " another time"));
         }

@@ -188,7 +188,7 @@ Result<TaskReport> run_work_task(const RunFolder& run, TaskPlace place,
         return stopped();
       }
       if (!result) {
-        return fail_because(result.error(), problem.text());
+        return fail_because(result.error(), problem.shown_text());
       }
     }
     return {};

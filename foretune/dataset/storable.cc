@@ -114,7 +114,7 @@ Status check_header(const DatasetHeader& header) {
 
 Status check_problem(const DatasetHeader& header, const Problem& problem) {
   if (problem.type() != header.problem_type) {
-    return fail(ErrorCode::kMismatch, "'", problem.text(),
+    return fail(ErrorCode::kMismatch, "'", problem.shown_text(),
                 "' is not of the problem type of the data set");
   }
   return {};

@@ -154,7 +154,8 @@ Status check_splits(const Dataset& dataset, const std::vector<OuterSplit>& split
     }
     for (std::size_t id = 0; id < tested.size(); ++id) {
       if (split.is_test[id] && tested[id]) {
-        return fail(ErrorCode::kInvalidArgument, "two splits test ", dataset.problems()[id].text());
+        return fail(ErrorCode::kInvalidArgument, "two splits test ",
+                    dataset.problems()[id].shown_text());
       }
       tested[id] = tested[id] || split.is_test[id];
     }

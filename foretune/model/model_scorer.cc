@@ -15,8 +15,8 @@ using PoolResult = Result<std::unique_ptr<PreparedPool>>;
 Status check_type(const Model& model, const Problem& problem) {
   return problem.type() == model.problem_type
              ? Status()
-             : fail(ErrorCode::kMismatch, "the model is not for problems like '", problem.text(),
-                    "'");
+             : fail(ErrorCode::kMismatch, "the model is not for problems like '",
+                    problem.shown_text(), "'");
 }
 
 Status check_schema(const Model& model, const Config& config) {

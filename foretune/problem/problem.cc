@@ -197,10 +197,22 @@ std::string Problem::field_text(std::size_t index) const {
   return std::string(field.labels[static_cast<std::size_t>(fields_[index])]);
 }
 
-std::string Problem::text() const {
+std::string Problem::text() const { return text_of_first(fields_.size()); }
+
+std::string Problem::shown_text() const {
+  const ProblemSchema& described = schema();
+  std::size_t count = fields_.size();
+  while (described.hides_last_defaults && count > 0 &&
+         fields_[count - 1] == described.fields[count - 1].default_value) {
+    --count;
+  }
+  return text_of_first(count);
+}
+
+std::string Problem::text_of_first(std::size_t count) const {
   std::string out(schema().name);
   const ProblemSchema& described = schema();
-  for (std::size_t i = 0; i < fields_.size(); ++i) {
+  for (std::size_t i = 0; i < count; ++i) {
     if (!is_later_default(described.fields[i], fields_[i])) {
       out += concat(" ", described.fields[i].name, "=", field_text(i));
     }
@@ -233,6 +245,12 @@ std::uint64_t Problem::hash() const {
     }
   }
   return machine_ == 0 ? hash : hash_combine(hash, machine_);
+}
+
+std::string shown_problem(std::string_view text) {
+  const Result<Problem> problem = Problem::parse(text);
+  const bool is_shorter = problem && problem->schema().hides_last_defaults;
+  return is_shorter ? problem->shown_text() : std::string(text);
 }
 
 }  // namespace foretune

@@ -47,6 +47,8 @@ struct ProblemField {
   // Taken when the text form or an older file lacks the field; nothing means that it must be given.
   std::optional<std::int64_t> default_value;
   FieldGroups groups;
+  // The integer names something and measures nothing. The card of a model lists those of its data.
+  bool is_identifier = false;
   // The version of the type that added the field. A field added after the first version stands
   // behind the others and has a default: a file without the field means the default, and text,
   // group and hash of a problem with the default stay as they were before the field existed.
@@ -72,6 +74,8 @@ struct ProblemSchema {
   Status (*check_with_payload)(std::span<const std::int64_t> fields) = nullptr;
   // Sets fields that a text leaves out and the others imply (a batch implies a bmm).
   void (*imply)(std::span<std::optional<std::int64_t>> values) = nullptr;
+  // Problem::shown_text() leaves out the last fields while they have their defaults.
+  bool hides_last_defaults = false;
 
   [[nodiscard]] std::optional<std::size_t> find(std::string_view field) const;
   // Identifies the type in files by its name, version and first fields. A field added later does
@@ -118,6 +122,8 @@ class Problem {
   // Returns the text of one field: its label, or its number.
   [[nodiscard]] std::string field_text(std::size_t index) const;
   [[nodiscard]] std::string text() const;
+  // Returns the text for people, which may be shorter. It parses back to the same value.
+  [[nodiscard]] std::string shown_text() const;
 
   // Returns the same number for problems that must stay on the same side of a split between
   // training and test: those with equal fields in the group, whatever their payloads. A type whose
@@ -131,6 +137,9 @@ class Problem {
  private:
   Problem(ProblemType type, Fields fields, Digest payload)
       : type_(type), fields_(std::move(fields)), payload_(payload) {}
+
+  // Returns text() with the first `count` fields only.
+  [[nodiscard]] std::string text_of_first(std::size_t count) const;
 
   // Compares equal always, so that comparing problems ignores the descriptor.
   struct Aside {
@@ -147,6 +156,9 @@ class Problem {
   std::uint64_t machine_ = 0;
   Aside descriptor_;
 };
+
+// Returns Problem::shown_text() of the text of a problem, and any other text as it is.
+std::string shown_problem(std::string_view text);
 
 }  // namespace foretune
 

@@ -126,6 +126,21 @@ TEST(Problem, PayloadIsPartOfTheValueAndNotOfTheGroup) {
   EXPECT_EQ(from_text(concat(plain.text(), " payload=", Digest{}.hex())), plain);
 }
 
+TEST(Problem, PeopleSeeALaunchWithoutTheSizesThatItLacks) {
+  const Problem launch = from_text("kernel variant=7 size_1=0 size_2=96");
+  EXPECT_EQ(launch.text(),
+            "kernel variant=7 size_1=0 size_2=96 size_3=0 size_4=0 size_5=0 size_6=0 size_7=0 "
+            "size_8=0");
+  EXPECT_EQ(launch.shown_text(), "kernel variant=7 size_1=0 size_2=96");
+  EXPECT_EQ(from_text(launch.shown_text()), launch);
+  EXPECT_EQ(shown_problem(launch.text()), launch.shown_text());
+  EXPECT_EQ(from_text("kernel variant=7").shown_text(), "kernel variant=7");
+  const Problem product = from_text("gemm m=8 n=16 k=32");
+  EXPECT_EQ(product.shown_text(), product.text());
+  EXPECT_EQ(shown_problem("gemm m=8 n=16 k=32"), "gemm m=8 n=16 k=32");
+  EXPECT_EQ(shown_problem("no problem"), "no problem");
+}
+
 TEST(Problem, ComparesByValue) {
   EXPECT_EQ(from_text("gemm m=8 n=16 k=32"), from_text("gemm k=32 n=16 m=8 op=mm"));
   EXPECT_LT(from_text("gemm m=8 n=16 k=32"), from_text("gemm m=9 n=1 k=1"));

@@ -300,6 +300,19 @@ class ApproxPage : private report_internal::Page {
 
 }  // namespace
 
+std::string missed_budgets_text(const approx::ApproxResult& result,
+                                std::span<const double> budgets) {
+  std::vector<std::string> missed;
+  for (const double budget : budgets) {
+    if (!fastest_within(result, budget)) {
+      missed.push_back(concat(budget));
+    }
+  }
+  return missed.empty() ? std::string()
+                        : concat("No faster network keeps the budget",
+                                 missed.size() == 1 ? " " : "s ", join(missed, ", "), ".");
+}
+
 std::string approx_html(const ApproxReport& report) { return ApproxPage(report).write(); }
 
 std::vector<FigureFile> approx_figures(const ApproxReport& report) {

@@ -3,9 +3,10 @@
 //
 //   write(approx_html({.network = "resnet20", .budgets = {0.5, 1}, .result = result}));
 //
-// Thread safety: free function without state.
+// Thread safety: free functions without state.
 #pragma once
 
+#include <span>
 #include <string>
 #include <utility>
 #include <vector>
@@ -24,6 +25,10 @@ struct ApproxReport {
   std::vector<std::pair<std::string, std::string>> facts;
   std::string source;  // one line below figures: program, device, date
 };
+
+// Returns a sentence that names the budgets that no chosen network keeps, empty for none.
+std::string missed_budgets_text(const approx::ApproxResult& result,
+                                std::span<const double> budgets);
 
 // One page without any file beside it.
 std::string approx_html(const ApproxReport& report);

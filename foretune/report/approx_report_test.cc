@@ -98,6 +98,16 @@ TEST(ApproxReport, FindsTheFastestOfABudget) {
   EXPECT_FALSE(report_internal::fastest_within(report.result, 0.2));
 }
 
+TEST(ApproxReport, NamesTheBudgetsThatNoFasterNetworkKeeps) {
+  const ApproxReport report = sample();
+  const auto missed = [&](const std::vector<double>& budgets) {
+    return missed_budgets_text(report.result, budgets);
+  };
+  EXPECT_EQ(missed(report.budgets), "");
+  EXPECT_EQ(missed({0.2, 0.5}), "No faster network keeps the budget 0.2.");
+  EXPECT_EQ(missed({0.1, 0.2, 1}), "No faster network keeps the budgets 0.1, 0.2.");
+}
+
 TEST(ApproxReport, LeavesOutWhatIsNotThere) {
   ApproxReport report = sample();
   report.result = {};

@@ -4,6 +4,7 @@
 
 #include "foretune/base/text.h"
 #include "foretune/evaluate/measured_times.h"
+#include "foretune/problem/problem.h"
 #include "foretune/report/evaluation_report.h"
 #include "foretune/report/internal/figure_text.h"
 #include "foretune/report/internal/json_values.h"
@@ -23,9 +24,9 @@ std::string change_text(const char* name, const Interval& change) {
 }
 
 std::string problem_text(const ComparedProblem& problem) {
-  std::string out =
-      concat("  ", percent_text(problem.old_efficiency), " -> ",
-             percent_text(problem.new_efficiency), " %  ", clean_text(problem.problem), "\n");
+  std::string out = concat("  ", percent_text(problem.old_efficiency), " -> ",
+                           percent_text(problem.new_efficiency), " %  ",
+                           clean_text(shown_problem(problem.problem)), "\n");
   if (problem.old_pick != problem.new_pick) {
     out += concat("      ", clean_text(problem.old_pick), "\n   -> ", clean_text(problem.new_pick),
                   "\n");
@@ -70,12 +71,14 @@ std::string comparison_text(const ModelComparison& comparison, std::size_t rows,
   list("won most", false);
   out += "rules\n";
   for (const RuleVerdict& rule : comparison.rules) {
-    out += concat(
-        "  ", painted(rule.kept() ? "kept  " : "BROKEN", rule.kept()), " ", rule.rule,
-        rule.loss >= 0 ? concat(": loses ", percent_text(rule.loss), " %")
-                       : concat(": wins ", percent_text(-rule.loss), " %"),
-        ", may lose ", percent_text(rule.limit), " %",
-        rule.kept() || rule.where.empty() ? "" : concat(" (", clean_text(rule.where), ")"), "\n");
+    out += concat("  ", painted(rule.kept() ? "kept  " : "BROKEN", rule.kept()), " ", rule.rule,
+                  rule.loss >= 0 ? concat(": loses ", percent_text(rule.loss), " %")
+                                 : concat(": wins ", percent_text(-rule.loss), " %"),
+                  ", may lose ", percent_text(rule.limit), " %",
+                  rule.kept() || rule.where.empty()
+                      ? ""
+                      : concat(" (", clean_text(shown_problem(rule.where)), ")"),
+                  "\n");
   }
   return out;
 }

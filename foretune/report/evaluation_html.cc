@@ -8,6 +8,7 @@
 #include "foretune/base/text.h"
 #include "foretune/evaluate/evaluate.h"
 #include "foretune/formats/svg.h"
+#include "foretune/problem/problem.h"
 #include "foretune/report/evaluation_report.h"
 #include "foretune/report/internal/figure_text.h"
 #include "foretune/report/internal/page.h"
@@ -265,7 +266,7 @@ class HtmlReport : private report_internal::Page {
     for (const WorstCase& entry : evaluation_.worst) {
       add("<div class=\"case\"><div class=\"share ", efficiency_class(entry.efficiency), "\">",
           percent_text(entry.efficiency), " %</div><div><span class=\"problem\">",
-          html_escaped(entry.problem), "</span> <span class=\"soft\">",
+          html_escaped(shown_problem(entry.problem)), "</span> <span class=\"soft\">",
           entry.note.empty()
               ? concat("rank ", count_text(entry.rank), " of ", count_text(entry.candidates))
               : html_escaped(entry.note),

@@ -8,6 +8,7 @@
 
 #include "foretune/base/text.h"
 #include "foretune/evaluate/evaluate.h"
+#include "foretune/problem/problem.h"
 #include "foretune/report/evaluation_report.h"
 #include "foretune/report/internal/figure_text.h"
 
@@ -353,15 +354,16 @@ class TextReport {
       share(entry.efficiency, 8);
       add("  ");
       const std::size_t room = kColumns - 12 - width_of(place);
-      const bool fits = width_of(entry.problem) <= room;
+      const std::string problem = shown_problem(entry.problem);
+      const bool fits = width_of(problem) <= room;
       if (fits) {
-        left(entry.problem, room);
+        left(problem, room);
         add("  ");
       }
       add(clean_text(place), Style::kDim);
       end_line();
       if (!fits) {
-        wrapped(std::string(10, ' '), entry.problem, Style::kPlain);
+        wrapped(std::string(10, ' '), problem, Style::kPlain);
       }
       config_line("picked", entry.pick_ns, entry.pick);
       config_line("best", entry.best_ns, entry.best);

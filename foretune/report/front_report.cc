@@ -5,6 +5,7 @@
 
 #include "foretune/base/statistics.h"
 #include "foretune/base/text.h"
+#include "foretune/problem/problem.h"
 #include "foretune/report/evaluation_report.h"
 #include "foretune/report/internal/figure_text.h"
 #include "foretune/report/internal/json_values.h"
@@ -44,7 +45,7 @@ std::string fronts_text(const FrontEvaluation& fronts, std::size_t worst) {
   for (const FrontProblem* problem : order) {
     out += concat(right(concat(percent_text(problem->volume_share), " %"), 9),
                   right(concat(problem->front), 8), right(concat(problem->predicted), 11), "  ",
-                  report_internal::clean_text(problem->problem), "\n");
+                  report_internal::clean_text(shown_problem(problem->problem)), "\n");
   }
   return out;
 }

@@ -13,6 +13,7 @@
 #include "foretune/base/significant.h"
 #include "foretune/base/text.h"
 #include "foretune/evaluate/prediction.h"
+#include "foretune/problem/problem.h"
 #include "foretune/report/evaluation_report.h"
 #include "foretune/report/internal/figure_text.h"
 #include "foretune/report/internal/json_values.h"
@@ -54,7 +55,7 @@ class PredictionText {
       : prediction_(prediction), color_(color) {}
 
   std::string write() {
-    out_ = concat(paint(kBold, clean_text(prediction_.problem)), "\n");
+    out_ = concat(paint(kBold, clean_text(shown_problem(prediction_.problem))), "\n");
     verdict();
     ranking();
     if (prediction_.explanation) {
@@ -446,7 +447,7 @@ std::string prediction_json(const Prediction& prediction, const std::string& com
 std::string predictions_text(std::span<const Prediction> predictions, bool color) {
   std::string out;
   for (const Prediction& prediction : predictions) {
-    const std::string problem = clean_text(prediction.problem);
+    const std::string problem = clean_text(shown_problem(prediction.problem));
     out += color ? concat("\033[1m", problem, "\033[0m\n") : concat(problem, "\n");
     if (!prediction.choice.picked()) {
       out += concat("  abstains: ", clean_text(prediction.reason), "\n");

@@ -90,7 +90,7 @@ std::string search_text(const SearchReport& report, bool color) {
     return color ? concat(code, text, "\033[0m") : std::string(text);
   };
   const bool measured = !report.measured.empty();
-  std::string out = concat(paint("\033[1m", clean_text(report.problem.text())), "\n");
+  std::string out = concat(paint("\033[1m", clean_text(report.problem.shown_text())), "\n");
   out += summary(report);
   const bool times = has_times(report);
   const auto work = problem_work(report.problem);

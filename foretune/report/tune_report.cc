@@ -56,7 +56,7 @@ std::string slower_text(double ratio) {
 std::string times_text(const Problem& problem, const TuneResult& result,
                        const ConfigSchema& schema) {
   const TunedConfig& best = result.finalists.front();
-  std::string out = concat(problem.text(), "\n", measured_line(result));
+  std::string out = concat(problem.shown_text(), "\n", measured_line(result));
   out +=
       concat("best: ", config_text(schema, best), "\n      ", nanoseconds_text(best.time_ns),
              rate_text(problem, best.time_ns),
@@ -216,7 +216,7 @@ std::string tune_text(const Problem& problem, const TuneResult& result,
     return times_text(problem, result, schema);
   }
   const TuneAnalysis analysis = analyse_tuning(result);
-  std::string out = concat(problem.text(), "\n", measured_line(result));
+  std::string out = concat(problem.shown_text(), "\n", measured_line(result));
   out += wrapped(concat("objective: ", objective.text()), 0, kHang);
   for (const std::string& line : report_internal::bound_lines(result)) {
     out += wrapped(concat("bound: ", line), 0, kHang);

@@ -117,7 +117,7 @@ class TunePage : private report_internal::Page {
       const TuneResult& result = report_.problems[i].result;
       const TuneAnalysis& analysis = analyses_[i];
       add("<tr><td class=\"problem\"><a href=\"#p", i + 1, "\">",
-          html_escaped(report_.problems[i].problem.text()), "</a></td><td>",
+          html_escaped(report_.problems[i].problem.shown_text()), "</a></td><td>",
           count_text(result.measured.size()), "</td>");
       if (has_bounds) {
         add("<td>", count_text(analysis.met), "</td>");
@@ -160,7 +160,8 @@ class TunePage : private report_internal::Page {
   void problem(std::size_t index) {
     const TunedProblem& tuned = report_.problems[index];
     const TuneAnalysis& analysis = analyses_[index];
-    add("<section id=\"p", index + 1, "\">\n<h2>", html_escaped(tuned.problem.text()), "</h2>\n");
+    add("<section id=\"p", index + 1, "\">\n<h2>", html_escaped(tuned.problem.shown_text()),
+        "</h2>\n");
     const std::vector<report_internal::Figure> plots =
         report_internal::tune_plots(tuned.result, analysis, report_.schema);
     add("<div class=\"pair tuned\">\n");
@@ -282,7 +283,7 @@ std::vector<FigureFile> tune_figures(const TuneReport& report) {
     for (report_internal::Figure& figure : report_internal::tune_plots(
              tuned.result, report_internal::analyse_tuning(tuned.result), report.schema)) {
       figure.name = concat(i + 1, "-", figure.name);
-      figure.note = tuned.problem.text();
+      figure.note = tuned.problem.shown_text();
       report_internal::add_file(out, figure, report.source);
     }
   }

@@ -74,7 +74,7 @@ Result<SurrogateResult> surrogate_search(const Problem& problem, const Space& sp
   }
   if (out.ranked.empty()) {
     return fail(ErrorCode::kNotFound, "no config of ", space.schema().name, " is legal for ",
-                problem.text());
+                problem.shown_text());
   }
   std::sort(out.ranked.begin(), out.ranked.end(), &better);
   out.ranked.resize(std::min(out.ranked.size(), options.top));

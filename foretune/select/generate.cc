@@ -53,7 +53,7 @@ class Generator {
       FORETUNE_TRY_STATUS(score_added());
     }
     if (best_.empty()) {
-      return fail(ErrorCode::kUnsupported, "no config for '", problem_.text(),
+      return fail(ErrorCode::kUnsupported, "no config for '", problem_.shown_text(),
                   "' could be generated");
     }
     best_.resize(std::min(best_.size(), std::max<std::size_t>(1, options_.kept)));

@@ -358,7 +358,7 @@ Result<std::unique_ptr<ParametricSpace>> ParametricSpace::bind(
     const Hardware& hardware) {
   const SpaceDefinition& definition = compiled->definition();
   if (problem.type() != definition.problem_type) {
-    return fail(ErrorCode::kInvalidArgument, "'", problem.text(),
+    return fail(ErrorCode::kInvalidArgument, "'", problem.shown_text(),
                 "' is not a problem of this space");
   }
   if (definition.domains.empty()) {
@@ -404,7 +404,7 @@ Result<Config> ParametricSpace::sample(Rng& rng) const {
   }
   return fail(ErrorCode::kNotFound, "no config of ", schema().name,
               legal_ ? " is legal for " : ", a space too large to be listed, was found legal for ",
-              problem_.text());
+              problem_.shown_text());
 }
 
 std::vector<Config> ParametricSpace::neighbours(const Config& config) const {

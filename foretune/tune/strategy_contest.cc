@@ -197,7 +197,7 @@ void Contest::follow_ways() {
 Result<ContestResult> Contest::run(std::span<const Contestant> contestants) {
   FORETUNE_TRY(space_, family_.space(problem_));
   FORETUNE_TRY_STATUS(check_contestants(contestants, *space_));
-  result_.name = problem_.text();
+  result_.name = problem_.shown_text();
   result_.problem = problem_.text();
   for (const Contestant& contestant : contestants) {
     FORETUNE_TRY_STATUS(search(contestant));

@@ -29,7 +29,8 @@ GuideRows table_rows(const FeatureTable& table, const Problem& problem, const Ha
 Result<GuidePrior> model_prior(const Model& model, const Problem& problem) {
   FORETUNE_TRY(const FeatureTable* const table, feature_table_of(model));
   if (!table->supports(problem.type(), model.config_schema)) {
-    return fail(ErrorCode::kMismatch, "the model is not for problems like '", problem.text(), "'");
+    return fail(ErrorCode::kMismatch, "the model is not for problems like '", problem.shown_text(),
+                "'");
   }
   if (column_model(model, 0).target != "relative-log") {
     return fail(ErrorCode::kUnsupported,

@@ -59,7 +59,7 @@ Result<std::vector<MeasuredConfig>> configs_of(const MeasureConfigsArguments& ar
     }
     if (const Support legal = space.why_not(*config); !legal) {
       return fail(ErrorCode::kInvalidArgument, "the config ", quoted(text, 80),
-                  " is not legal for ", problem.text(), ": ", legal.reason());
+                  " is not legal for ", problem.shown_text(), ": ", legal.reason());
     }
     add("given", *config, out);
   }
@@ -71,7 +71,8 @@ Result<std::vector<MeasuredConfig>> configs_of(const MeasureConfigsArguments& ar
                  open_selector(arguments.model, family.info()));
     const std::vector<Config> best = best_ranked(*selector, problem, 1);
     if (best.empty()) {
-      return fail(ErrorCode::kUnsupported, arguments.model, " has no pick for ", problem.text());
+      return fail(ErrorCode::kUnsupported, arguments.model, " has no pick for ",
+                  problem.shown_text());
     }
     add("model's pick", best.front(), out);
   }

@@ -1,10 +1,14 @@
 #include "foretune/workflow/prediction.h"
 
+#include <algorithm>
 #include <memory>
 #include <optional>
+#include <string>
 #include <utility>
+#include <vector>
 
 #include "foretune/base/text.h"
+#include "foretune/formats/json.h"
 #include "foretune/hardware/cpu.h"
 #include "foretune/interop/ck/ck_words.h"
 #include "foretune/model/model_folder.h"
@@ -32,6 +36,33 @@ void PredictArguments::visit(OptionList& list) {
 }
 
 namespace {
+
+// Returns the numbers that the model knows of the fields that are missing (ProblemField::
+// is_identifier), for a message: "; the model knows variant 1, 4".
+std::string known_identifiers(const Model& model, const OneProblemArguments& problem) {
+  constexpr std::size_t kShown = 8;
+  const Result<formats::Json> card = formats::parse_json(model.card_json);
+  const formats::Json* const data = card ? formats::member(*card, "data") : nullptr;
+  const formats::Json* const known =
+      data == nullptr ? nullptr : formats::member(*data, "identifiers");
+  std::string out;
+  for (const ProblemField& field : find_problem_schema(model.problem_type)->fields) {
+    const formats::Json* const numbers =
+        known == nullptr || problem.gives(field.name)
+            ? nullptr
+            : formats::member(*known, std::string(field.name).c_str());
+    if (numbers == nullptr || !numbers->is_array()) {
+      continue;
+    }
+    std::vector<std::string> shown;
+    for (std::size_t i = 0; i < std::min(kShown, numbers->size()); ++i) {
+      shown.push_back(concat(formats::integer_of((*numbers)[i]).value_or(0)));
+    }
+    out += concat("; the model knows ", field.name, " ", join(shown, ", "),
+                  numbers->size() > kShown ? ", ..." : "");
+  }
+  return out;
+}
 
 // Predicts problems with one model, or with those of a directory.
 class Predictions {
@@ -69,8 +100,12 @@ class Predictions {
     }
     std::vector<Problem> out;
     if (arguments_.problems.empty()) {
-      FORETUNE_TRY(Problem one, problem.parse(type, payloads));
-      out.push_back(std::move(one));
+      Result<Problem> one = problem.parse(type, payloads);
+      if (!one) {
+        return fail(one.error().code, one.error().message,
+                    known_identifiers(selector_->model(), problem));
+      }
+      out.push_back(*std::move(one));
       return out;
     }
     if (arguments_.problem.given()) {

@@ -331,6 +331,16 @@ bool OneProblemArguments::has_sizes() const {
                      [](const auto& size) { return size.second.has_value(); });
 }
 
+bool OneProblemArguments::gives(std::string_view field) const {
+  const std::string all = join(text, " ");
+  const std::string prefix = concat(field, "=");
+  const std::vector<std::string_view> words = split_words(all);
+  const auto size = sizes.find(std::string(field));
+  return (size != sizes.end() && size->second) ||
+         std::any_of(words.begin(), words.end(),
+                     [&](std::string_view word) { return word.starts_with(prefix); });
+}
+
 void OneProblemArguments::assume(const std::string& field, std::string label) {
   assumed_[field] = std::move(label);
 }

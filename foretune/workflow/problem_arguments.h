@@ -72,6 +72,8 @@ struct OneProblemArguments {
   // Takes a label for a field that no option gave, if the problem has it.
   void assume(const std::string& field, std::string label);
   [[nodiscard]] bool given() const { return !text.empty() || has_sizes(); }
+  // Returns true when an option or the text gives this integer field.
+  [[nodiscard]] bool gives(std::string_view field) const;
   // Sizes make a problem of `type`; a text may name another type. Labels may be Composable Kernel's
   // words. Errors: kInvalidArgument for both at once, for neither, and for a size that the type
   // does not have; those of parse_problem().

@@ -41,6 +41,10 @@ void print_result(const Approximation& approximation, const ApproximationArgumen
                  right(points(each.tune_loss), 9), right(points(each.loss_high), 9),
                  right(points(each.test_loss), 9), right(points(each.budget), 9), "\n"));
   }
+  if (const std::string missed = missed_budgets_text(result, approximation.budgets);
+      !missed.empty()) {
+    print(concat("\n", missed, "\n"));
+  }
   print(concat("\n", result.chosen.front().text, "\n  is the fastest. ", result.measured,
                " networks were measured, in ", duration_text(result.seconds), " altogether.\n"));
   const approx::ModelJudgement& judged = result.judgement;

@@ -4,6 +4,7 @@
 
 #include "foretune/base/text.h"
 #include "foretune/collect/collect.h"
+#include "foretune/problem/problem.h"
 #include "foretune/workflow/collection.h"
 #include "foretune/workflow/family_arguments.h"
 #include "foretune/workflow/measure_arguments.h"
@@ -28,7 +29,7 @@ std::string progress_text(const CollectProgress& progress) {
     out += concat("  ETA ", duration_text(progress.eta_s));
   }
   if (progress.best_ns > 0) {
-    out += concat("  best ", time_text(progress.best_ns), " of ", progress.problem);
+    out += concat("  best ", time_text(progress.best_ns), " of ", shown_problem(progress.problem));
   }
   return out;
 }

@@ -89,7 +89,7 @@ Status list_problem(const Dataset& dataset, const std::string& text, std::size_t
   FORETUNE_TRY(const Problem problem, Problem::parse(text));
   const auto found = std::find(dataset.problems().begin(), dataset.problems().end(), problem);
   if (found == dataset.problems().end()) {
-    return fail(ErrorCode::kNotFound, "the data set has no measurement of ", problem.text());
+    return fail(ErrorCode::kNotFound, "the data set has no measurement of ", problem.shown_text());
   }
   const auto id = static_cast<std::uint32_t>(found - dataset.problems().begin());
   std::vector<RowIndex> rows;
@@ -105,7 +105,7 @@ Status list_problem(const Dataset& dataset, const std::string& text, std::size_t
     };
     return key(a) < key(b);
   });
-  print(concat(problem.text(), ": ", rows.size(), " measurements\n"));
+  print(concat(problem.shown_text(), ": ", rows.size(), " measurements\n"));
   for (std::size_t i = 0; i < std::min(top, rows.size()); ++i) {
     const Dataset::Row& measured = dataset.rows()[rows[i]];
     std::string values =

@@ -23,7 +23,7 @@ void print_all(const Family& family, const Space& space, const Problem& problem,
   const auto base = std::find_if(all.begin(), all.end(), [](const MeasuredConfig& each) {
     return each.name.find("default") != std::string::npos && each.time() != nullptr;
   });
-  print(concat(problem.text(), " by ", family.info().name, "\n"));
+  print(concat(problem.shown_text(), " by ", family.info().name, "\n"));
   for (const MeasuredConfig& each : all) {
     print(concat("\n", each.name, ": ", space.describe(each.config), "\n"));
     const MetricValue* const time = each.time();

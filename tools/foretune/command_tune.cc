@@ -164,7 +164,7 @@ Result<int> tune(const TuneArguments& arguments, const Invocation& invocation) {
     report.problems.push_back({problem, result});
   }
   for (const auto& [problem, error] : tuning.refused) {
-    report.refused.emplace_back(problem.text(), error.message);
+    report.refused.emplace_back(problem.shown_text(), error.message);
   }
   if (!arguments.json.empty()) {
     FORETUNE_TRY_STATUS(write_tune_json(arguments.json, info, tuning, report, invocation));
@@ -194,7 +194,7 @@ void print_best(const Dataset& dataset) {
     }
   }
   for (const auto& [key, row] : best) {
-    print(concat(dataset.problems()[key.first].text(), ": ",
+    print(concat(dataset.problems()[key.first].shown_text(), ": ",
                  time_text(static_cast<double>(row->time_ns)), "  ",
                  to_text(dataset.header().config_schema, dataset.configs()[row->config]), "\n"));
   }

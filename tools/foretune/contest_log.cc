@@ -10,6 +10,7 @@
 #include "foretune/base/statistics.h"
 #include "foretune/base/text.h"
 #include "foretune/hardware/cpu.h"
+#include "foretune/problem/problem.h"
 #include "foretune/report/contest_report.h"
 #include "foretune/report/search_graph.h"
 #include "tools/foretune/terminal.h"
@@ -110,7 +111,7 @@ Status ContestLog::write_graphs(const ContestResults& results, const Space& spac
     FORETUNE_TRY_STATUS(write(
         std::filesystem::path("graphs") / concat(file_name(last.name), "-", entry.name, ".dot"),
         search_graph_dot(space, entry.trace,
-                         {.title = last.problem,
+                         {.title = shown_problem(last.problem),
                           .source = settings_.source,
                           .unit = results.unit,
                           .peak = results.peak,

@@ -187,7 +187,8 @@ class RecordedFamily final : public Family {
     const RecordedEntry* entry =
         found == entries_.end() ? nullptr : find_entry(*found->second, config);
     if (entry == nullptr) {
-      return fail(ErrorCode::kUnsupported, "this config was not measured for ", problem.text());
+      return fail(ErrorCode::kUnsupported, "this config was not measured for ",
+                  problem.shown_text());
     }
     return *entry;
   }

@@ -4,6 +4,8 @@
 #include <cmath>
 #include <nlohmann/json.hpp>
 #include <numeric>
+#include <set>
+#include <span>
 
 #include "foretune/base/significant.h"
 #include "foretune/base/text.h"
@@ -40,6 +42,7 @@ Json card_head(const Dataset& dataset, const FeatureTable& table, std::string_vi
                   {"measurements", dataset.size()},
                   {"examples", examples},
                   {"failed", failed_rows}};
+  add_identifiers(dataset, card["data"]);
   return card;
 }
 
@@ -134,6 +137,20 @@ Json begin_card(std::string_view kind, std::string_view family, const Fingerprin
   card["hardware"] = fingerprint.hardware.text();
   card["features"] = features;
   return card;
+}
+
+void add_identifiers(const Dataset& dataset, Json& data) {
+  const std::span<const ProblemField> fields =
+      find_problem_schema(dataset.header().problem_type)->fields;
+  for (std::size_t i = 0; i < fields.size(); ++i) {
+    if (fields[i].is_identifier) {
+      std::set<std::int64_t> known;
+      for (const Problem& problem : dataset.problems()) {
+        known.insert(problem.field(i));
+      }
+      data["identifiers"][std::string(fields[i].name)] = known;
+    }
+  }
 }
 
 std::string network_card(const Dataset& dataset, const FeatureTable& table,

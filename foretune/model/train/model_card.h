@@ -22,6 +22,10 @@ namespace foretune::train_internal {
 nlohmann::ordered_json begin_card(std::string_view kind, std::string_view family,
                                   const Fingerprint& fingerprint, std::string_view features);
 
+// Adds to the part of a card about the data "identifiers": by the name of each field that is one
+// (ProblemField::is_identifier) its numbers in the data, ascending.
+void add_identifiers(const Dataset& dataset, nlohmann::ordered_json& data);
+
 struct CardFacts {
   TrainOptions options;
   std::uint32_t folds = 0;

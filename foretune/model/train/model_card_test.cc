@@ -5,9 +5,11 @@
 
 #include <cmath>
 #include <cstdint>
+#include <nlohmann/json.hpp>
 
 #include "foretune/evaluate/training_curves.h"
 #include "foretune/model/train/testing/training_samples.h"
+#include "foretune/problem/kernel/kernel.h"
 
 namespace foretune {
 namespace {
@@ -78,6 +80,22 @@ TEST(NetworkCard, HasNoStoppingLossesWhereNothingDecidesWhenToStop) {
 }
 
 TEST(NetworkCard, WithoutTrainingsHasNoCurves) { EXPECT_TRUE(written_and_read({}).curves.empty()); }
+
+TEST(ModelCard, ListsTheIdentifiersOfTheData) {
+  DatasetHeader header = tile_header();
+  header.problem_type = kKernelProblem;
+  Dataset dataset(header);
+  for (const char* problem :
+       {"kernel variant=9 size_1=4", "kernel variant=2 size_1=4", "kernel variant=9 size_1=5"}) {
+    add(dataset, Problem::parse(problem).value(), tile(16, 16), 100);
+  }
+  nlohmann::ordered_json data;
+  train_internal::add_identifiers(dataset, data);
+  EXPECT_EQ(data.dump(), R"({"identifiers":{"variant":[2,9]}})");
+  nlohmann::ordered_json of_products;
+  train_internal::add_identifiers(dataset_of(2, 3, formula_ns), of_products);
+  EXPECT_TRUE(of_products.empty());
+}
 
 }  // namespace
 }  // namespace foretune

@@ -82,7 +82,7 @@ Result<Learned> learned_values(const Dataset& dataset, const TrainingSet& set, T
     const std::optional<ProblemWork> work = problem_work(dataset.problems()[set.problem[i]]);
     if (!work && target != Target::kLatency) {
       return fail(ErrorCode::kUnsupported, "nothing says how many operations and bytes ",
-                  dataset.problems()[set.problem[i]].text(), " takes, so there is no ",
+                  dataset.problems()[set.problem[i]].shown_text(), " takes, so there is no ",
                   to_string(target), " to learn");
     }
     const double value = value_of(target, work.value_or(ProblemWork{}),

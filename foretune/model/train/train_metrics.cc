@@ -19,6 +19,7 @@
 namespace foretune {
 namespace {
 
+using train_internal::add_identifiers;
 using train_internal::begin_card;
 using train_internal::make_model;
 using train_internal::make_training_set;
@@ -138,6 +139,7 @@ Result<Model> make_whole(const Dataset& dataset, const TrainOptions& options,
                   {"problems", dataset.problems().size()},
                   {"measurements", dataset.size()},
                   {"with_all_metrics", set->size()}};
+  add_identifiers(dataset, card["data"]);
   nlohmann::ordered_json figures = nlohmann::ordered_json::object();
   for (const auto& [name, value] : figures_of(parts)) {
     figures[name] = value;

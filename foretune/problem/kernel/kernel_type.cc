@@ -19,6 +19,7 @@ std::span<const ProblemField> kernel_fields() {
                .maximum = kMaxKernelVariant,
                .default_value = {},
                .groups = {},
+               .is_identifier = true,
                .help = "number of the kernel's variant"};
     for (std::size_t i = 0; i < kKernelSizes.size(); ++i) {
       list[1 + i] = {.name = kKernelSizes[i],
@@ -36,11 +37,14 @@ std::span<const ProblemField> kernel_fields() {
 }  // namespace
 
 const ProblemTypeInfo& kernel_problem_type() {
-  static const ProblemTypeInfo info{
-      .schema = {.type = kKernelProblem, .name = "kernel", .version = 1, .fields = kernel_fields()},
-      .summary = "launches of a kernel by its sizes",
-      .drawn_sizes = {},
-      .slices = {}};
+  static const ProblemTypeInfo info{.schema = {.type = kKernelProblem,
+                                               .name = "kernel",
+                                               .version = 1,
+                                               .fields = kernel_fields(),
+                                               .hides_last_defaults = true},
+                                    .summary = "launches of a kernel by its sizes",
+                                    .drawn_sizes = {},
+                                    .slices = {}};
   return info;
 }
 

@@ -10,6 +10,7 @@
 
 #include "foretune/base/text.h"
 #include "foretune/formats/svg.h"
+#include "foretune/problem/problem.h"
 #include "foretune/report/internal/figure_text.h"
 #include "foretune/report/internal/plot_parts.h"
 
@@ -151,8 +152,8 @@ std::vector<LegendEntry> efficiency_legend() {
 }
 
 std::string point_title(const ProblemPoint& point) {
-  return concat(point.problem, "\n", percent_text(point.efficiency), " % of the best, ",
-                time_text(point.best_ns));
+  return concat(shown_problem(point.problem), "\n", percent_text(point.efficiency),
+                " % of the best, ", time_text(point.best_ns));
 }
 
 // Best first, so that what is bad lies on top.
