@@ -209,7 +209,7 @@ refused 3 "there is no model of 'time'; there are tflops" predict "${model[@]}" 
   --rank-by time
 refused 2 "--kernels has an effect only with a directory" predict --model a.ftm --kernels b --m 1 \
   --n 1 --k 1
-refused 3 "none of 1 names is a kernel" predict "${model[@]}" --m 1 --n 1 --k 1 --kernels <(echo a)
+refused 3 "none of 1 name is a kernel" predict "${model[@]}" --m 1 --n 1 --k 1 --kernels <(echo a)
 refused 3 "no measurements of such" predict "${model[@]}" --m 1 --n 1 --k 1 --pool data/bwd_data.ftd
 refused 3 "has no measurements of such kernels" evaluate "${model[@]}" --data_dir data --dtype bf16
 refused 2 "--model is required" validate-model --dataset data/check.ftd

@@ -63,6 +63,7 @@ expect 0 "$foretune" "${sum[@]}" validate-model --model sum.ftm --dataset valida
 expect 0 "$foretune" "${sum[@]}" predict --model sum.ftm chained_sum n=500
 grep -q "chains=" out.txt
 expect 0 "$foretune" "${sum[@]}" tune --family chained-sum --budget 8 chained_sum n=500
+grep -q "^times are those of whole processes, their start included: sum/sum.toml has no \[time\]" err.txt
 expect 0 "$foretune" "${sum[@]}" tune --family chained-sum --budget 8 \
   --objective "minimise code_bytes subject to time_ns <= 2 * baseline" chained_sum n=500
 expect 0 "$foretune" "${sum[@]}" convert train.ftd --output train.csv
@@ -78,6 +79,7 @@ one_sentence
 expect 0 "$foretune" --plugin examples/two_metrics/heat.toml tune --family heat --strategy exhaustive \
   --objective "minimise time_ns subject to error <= 0.01" heat size=40
 grep -q "error" out.txt
+if grep -q "whole processes" err.txt; then fail "a file with [time] got the note"; fi
 expect 0 "$foretune" --plugin examples/compiler_flags/flags.toml tune --family compiler-flags \
   --budget 12 compiler_flags n=80
 

@@ -59,7 +59,7 @@ refuses 2 "no observation" "mm m=16 n=24 k=8" --observe loops
 "$foretune" env-generate --dimA 16:32:16,8 --dimB 8,16\|24 --out all.txt --train train.txt --test test.txt \
   --test-share 0.25 --seed 3 >out.txt 2>err.txt
 has "wrote all.txt: 4 benchmarks"
-has "wrote test.txt: 1 benchmarks"
+has "wrote test.txt: 1 benchmark"
 [[ "$(cat train.txt test.txt | grep -c '^mm')" -eq 4 ]] || fail "the parts are not the whole"
 "$foretune" env-generate --list >out.txt
 has "mm64_256_16_test25"

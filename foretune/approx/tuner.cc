@@ -278,7 +278,7 @@ class Tuner {
     result_.front_ms = 1e3 * (hooks_.now_s() - begin);
     std::vector<Candidate> chosen;
     for (const double budget : options_.budgets) {
-      phase(concat("searching for a loss of ", budget, " ", options_.metric->unit()));
+      phase(concat("searching within the budget ", budget));
       const std::size_t wanted = chosen.size() + static_cast<std::size_t>(options_.per_budget);
       for (int i = 0; i < options_.per_budget; ++i) {
         FORETUNE_TRY_STATUS(go_on());

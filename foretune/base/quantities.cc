@@ -71,4 +71,9 @@ std::string count_of(std::uint64_t count, std::string_view noun) {
   return concat(count_text(count), " ", noun, count == 1 ? "" : "s");
 }
 
+std::string_view word_for(std::uint64_t count, std::string_view of_one,
+                          std::string_view of_several) {
+  return count == 1 ? of_one : of_several;
+}
+
 }  // namespace foretune

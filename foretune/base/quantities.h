@@ -19,5 +19,8 @@ namespace foretune {
 [[nodiscard]] std::string count_text(std::uint64_t count);
 // Returns the count and the noun, with an "s" unless the count is 1.
 [[nodiscard]] std::string count_of(std::uint64_t count, std::string_view noun);
+// Returns the first word where the count is 1, else the second: "is" and "are".
+[[nodiscard]] std::string_view word_for(std::uint64_t count, std::string_view of_one,
+                                        std::string_view of_several);
 
 }  // namespace foretune

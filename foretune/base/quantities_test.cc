@@ -40,6 +40,9 @@ TEST(Quantities, CountsAgreeWithTheirNouns) {
   EXPECT_EQ(count_of(0, "problem"), "0 problems");
   EXPECT_EQ(count_of(1, "problem"), "1 problem");
   EXPECT_EQ(count_of(12345, "config"), "12,345 configs");
+  EXPECT_EQ(word_for(0, "is", "are"), "are");
+  EXPECT_EQ(word_for(1, "is", "are"), "is");
+  EXPECT_EQ(word_for(2, "is", "are"), "are");
 }
 
 TEST(Quantities, BytesComeInPowersOf1024) {

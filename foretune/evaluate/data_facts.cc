@@ -128,7 +128,7 @@ class DataDescription {
     state("best times", out_.reference_problems == 0
                             ? std::string("as measured once")
                             : concat("re-measured interleaved on ", out_.reference_problems, " of ",
-                                     input_.evaluated.size(), " problems"));
+                                     count_of(input_.evaluated.size(), "problem")));
   }
 
   void state_model() {
@@ -187,8 +187,7 @@ class DataDescription {
            ") than the data set was measured on (", header_.fingerprint.device, ").");
     }
     if (input_.evaluated.size() < kFewProblems) {
-      warn("Only ", input_.evaluated.size(),
-           input_.evaluated.size() == 1 ? " problem" : " problems", " evaluated: below ",
+      warn("Only ", count_of(input_.evaluated.size(), "problem"), " evaluated: below ",
            kFewProblems, " the intervals are too narrow.");
     }
     if (const std::size_t few = few_candidates(); few > 0) {

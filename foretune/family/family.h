@@ -42,6 +42,8 @@ struct FamilyInfo {
   bool needs_worker = true;   // false: cannot crash or hang, may be measured in the process
   int max_threads = 1;        // that a kernel may use; its configs use no more
   bool simulated = false;     // nothing is executed: times come from elsewhere and cost none
+  // A sentence without its full stop that users should read before they measure; empty for none.
+  std::string note = {};
   // The length of a window, in ns, in a search that measures many configs briefly; 0: the usual
   // length. For runs that repeat well and are prepared in microseconds.
   double search_window_ns = 0;

@@ -52,7 +52,7 @@ class ApproxPage : private report_internal::Page {
     const auto best = most == report_.budgets.end() ? std::nullopt : fastest_within(result_, *most);
     if (best) {
       const ApproxConfig& fastest = result_.chosen[*best];
-      add("Within a loss of ", *most, " ", unit(), ", the network is <b>",
+      add("Within a loss of ", in_unit(*most), ", the network is <b>",
           speedup_text(fastest.speedup),
           "</b> as fast as computed exactly: ", time_text(fastest.time_ns), " instead of ",
           time_text(result_.exact.time_ns), " for a call.");
@@ -75,7 +75,7 @@ class ApproxPage : private report_internal::Page {
     add("<div class=\"scroll\"><table>\n<thead><tr><th>budget</th><th>speed-up</th><th>time</th>"
         "<th>tuning</th><th>at most</th><th>test</th></tr></thead>\n<tbody>\n");
     for (const double budget : report_.budgets) {
-      add("<tr><td>", budget, " ", unit(), "</td>");
+      add("<tr><td>", in_unit(budget), "</td>");
       if (const auto best = fastest_within(result_, budget)) {
         const ApproxConfig& each = result_.chosen[*best];
         add("<td><b>", speedup_text(each.speedup), "</b></td><td>", time_text(each.time_ns),
@@ -93,7 +93,7 @@ class ApproxPage : private report_internal::Page {
            concat(number_text(result_.exact.test_quality, 2), " ", report_.unit));
     }
     fact("measured",
-         concat(count_text(result_.measured), " networks in ", seconds_text(result_.seconds),
+         concat(count_of(result_.measured, "network"), " in ", seconds_text(result_.seconds),
                 ", of them ", seconds_text(result_.profile_seconds), " for single knobs"));
     add("</dl>\n");
   }
@@ -135,7 +135,7 @@ class ApproxPage : private report_internal::Page {
                     number_text(rank, 3));
     };
     add("<dl class=\"facts\">\n");
-    fact("judged by", concat(count_text(judged.networks), " random networks"));
+    fact("judged by", count_of(judged.networks, "random network"));
     fact("quality", quality(judged.fit_error, judged.fit_spearman));
     fact("P1 alone", quality(judged.p1_error, judged.p1_spearman));
     fact("P2 alone", quality(judged.p2_error, judged.p2_spearman));
@@ -157,7 +157,7 @@ class ApproxPage : private report_internal::Page {
       }
     }
     add("<dl class=\"facts\">\n");
-    fact("chosen", concat(count_text(tested), tested == 1 ? " network" : " networks"));
+    fact("chosen", count_of(tested, "network"));
     fact("within their budgets", count_text(within_budget));
     fact("within their margins", count_text(within_high));
     fact("loss on test images",
@@ -259,8 +259,8 @@ class ApproxPage : private report_internal::Page {
     if (rows.empty()) {
       return;
     }
-    add("<div class=\"scroll\"><table>\n<thead><tr><th>saves most, alone, within ", least, " ",
-        unit(), "</th><th>knob</th><th>loss</th><th>saved</th></tr></thead>\n<tbody>\n");
+    add("<div class=\"scroll\"><table>\n<thead><tr><th>saves most, alone, within ", in_unit(least),
+        "</th><th>knob</th><th>loss</th><th>saved</th></tr></thead>\n<tbody>\n");
     for (const Row& row : rows) {
       add("<tr><td>", html_escaped(row.layer->layer), "</td><td>", html_escaped(row.knob->knob),
           "</td><td>", lost_text(row.knob->loss), "</td><td>", time_text(row.saved),
@@ -293,6 +293,9 @@ class ApproxPage : private report_internal::Page {
   }
 
   [[nodiscard]] std::string unit() const { return html_escaped(report_.unit); }
+  [[nodiscard]] std::string in_unit(double loss) const {
+    return concat(loss, " ", loss == 1 && report_.unit == "points" ? "point" : unit());
+  }
 
   const ApproxReport& report_;
   const approx::ApproxResult& result_;

@@ -73,7 +73,8 @@ TEST(ApproxReport, HasItsPartsAndEscapesNames) {
   EXPECT_THAT(html, Not(HasSubstr("a&b")));
   // The test loss above its budget stands out, in both tables.
   EXPECT_EQ(count_of(html, "<td style=\"color:var(--e0)\">1.31</td>"), 2U);
-  EXPECT_THAT(html, HasSubstr("<b>2.50\u00d7</b> as fast as computed exactly"));
+  EXPECT_THAT(html, HasSubstr("Within a loss of 1 point, the network is <b>2.50\u00d7</b> as fast "
+                              "as computed exactly"));
 }
 
 TEST(ApproxReport, DrawsEveryMeasuredNetworkOnce) {

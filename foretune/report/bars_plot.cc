@@ -5,6 +5,7 @@
 #include <string_view>
 #include <vector>
 
+#include "foretune/base/quantities.h"
 #include "foretune/base/text.h"
 #include "foretune/report/contest_report.h"
 #include "foretune/report/internal/plot_parts.h"
@@ -152,8 +153,8 @@ class BarsPlot {
     if (method.speedups[problem] > 0) {
       out += concat(", ", times_text(method.speedups[problem]), " the start");
     }
-    return out +
-           concat("\n", trace.steps.size(), " measurements in ", duration_text(trace.elapsed_s));
+    return out + concat("\n", count_of(trace.steps.size(), "measurement"), " in ",
+                        duration_text(trace.elapsed_s));
   }
 
   void draw_speed(Svg& svg, const Panel& panel) const {

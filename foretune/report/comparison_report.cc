@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <string>
 
+#include "foretune/base/quantities.h"
 #include "foretune/base/text.h"
 #include "foretune/evaluate/measured_times.h"
 #include "foretune/problem/problem.h"
@@ -42,20 +43,20 @@ std::string comparison_text(const ModelComparison& comparison, std::size_t rows,
   };
   const std::size_t count = comparison.problems.size();
   std::string out =
-      concat(count, " problems: mean efficiency ", percent_text(comparison.old_mean), " -> ",
-             percent_text(comparison.new_mean), " %, the same pick on ", comparison.same_picks,
-             "\n", change_text("mean     ", comparison.mean_change),
+      concat(count_of(count, "problem"), ": mean efficiency ", percent_text(comparison.old_mean),
+             " -> ", percent_text(comparison.new_mean), " %, the same pick on ",
+             comparison.same_picks, "\n", change_text("mean     ", comparison.mean_change),
              change_text("median   ", comparison.median_change),
              change_text("P10      ", comparison.p10_change), "  ", comparison.improved,
              " improved, ", count - comparison.improved - comparison.degraded, " within 1 point, ",
              comparison.degraded, " degraded\n");
   if (comparison.only_old + comparison.only_new > 0) {
-    out += concat("not compared: ", comparison.only_old, " problems of the old alone, ",
+    out += concat("not compared: ", count_of(comparison.only_old, "problem"), " of the old alone, ",
                   comparison.only_new, " of the new alone\n");
   }
   if (comparison.other_best > 0) {
-    out += concat("the best known time of ", comparison.other_best,
-                  " problems differs by more than 1 % between the two\n");
+    out += concat("the best known time of ", count_of(comparison.other_best, "problem"),
+                  " differs by more than 1 % between the two\n");
   }
   const auto list = [&](const char* title, bool losses) {
     std::string part;

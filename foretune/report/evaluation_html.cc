@@ -114,10 +114,11 @@ class HtmlReport : private report_internal::Page {
           "</b>, of log time <b>", number_text(ck.r2_log, 3), "</b></span></div>\n");
     }
     if (evaluation_.unmeasured_picks > 0) {
-      add("<div class=\"strip\"><span>counting ", count_text(evaluation_.unmeasured_picks),
-          " picks that were not measured as 0: mean <b>",
-          percent_text(evaluation_.strict_mean_efficiency), " %</b>, P10 <b>",
-          percent_text(evaluation_.strict_p10_efficiency), " %</b></span></div>\n");
+      add("<div class=\"strip\"><span>counting ", count_of(evaluation_.unmeasured_picks, "pick"),
+          " that ", word_for(evaluation_.unmeasured_picks, "was", "were"),
+          " not measured as 0: mean <b>", percent_text(evaluation_.strict_mean_efficiency),
+          " %</b>, P10 <b>", percent_text(evaluation_.strict_p10_efficiency),
+          " %</b></span></div>\n");
     }
   }
 
@@ -158,16 +159,16 @@ class HtmlReport : private report_internal::Page {
       const std::string name = html_escaped(baseline.name);
       if (baseline.replaced > 0) {
         notes.push_back(concat(name, ": the next choice stood in on ",
-                               count_text(baseline.replaced),
-                               " problems where the first was not measured."));
+                               count_of(baseline.replaced, "problem"),
+                               " where the first was not measured."));
       }
       if (baseline.failed > 0) {
-        notes.push_back(concat(name, ": ", count_text(baseline.failed), " picks failed."));
+        notes.push_back(concat(name, ": ", count_of(baseline.failed, "pick"), " failed."));
       }
       if (baseline.bounds > 0) {
-        notes.push_back(
-            concat(name, ": ", count_text(baseline.bounds),
-                   " picks were stopped early, so their efficiency is an upper bound."));
+        notes.push_back(concat(name, ": ", count_of(baseline.bounds, "pick"),
+                               word_for(baseline.bounds, " was", " were"),
+                               " stopped early, which makes the efficiency an upper bound."));
       }
       if (baseline.mean_efficiency.value > 1) {
         notes.push_back(

@@ -132,8 +132,7 @@ class TextReport {
 
   void headline() {
     const PickerResult& model = evaluation_.model;
-    add(concat("Efficiency of the model's picks on ", count_text(model.problems),
-               model.problems == 1 ? " problem" : " problems"),
+    add(concat("Efficiency of the model's picks on ", count_of(model.problems, "problem")),
         Style::kBold);
     add("   (best known time / time of the pick, in %)", Style::kDim);
     out_ += '\n';
@@ -177,7 +176,8 @@ class TextReport {
       left("missing as 0", 17);
       add(concat("  mean ", percent_text(evaluation_.strict_mean_efficiency), "   P10 ",
                  percent_text(evaluation_.strict_p10_efficiency)));
-      add(concat("   (", count_text(evaluation_.unmeasured_picks), " picks were not measured)"),
+      add(concat("   (", count_of(evaluation_.unmeasured_picks, "pick"),
+                 word_for(evaluation_.unmeasured_picks, " was", " were"), " not measured)"),
           Style::kDim);
       end_line();
     }
@@ -265,14 +265,15 @@ class TextReport {
   void note_on(const PickerResult& baseline) {
     std::vector<std::string> notes;
     if (baseline.replaced > 0) {
-      notes.push_back(concat("the next choice stood in on ", count_text(baseline.replaced),
-                             " problems where the first was not measured"));
+      notes.push_back(concat("the next choice stood in on ", count_of(baseline.replaced, "problem"),
+                             " where the first was not measured"));
     }
     if (baseline.failed > 0) {
-      notes.push_back(concat(count_text(baseline.failed), " picks failed"));
+      notes.push_back(concat(count_of(baseline.failed, "pick"), " failed"));
     }
     if (baseline.bounds > 0) {
-      notes.push_back(concat(count_text(baseline.bounds), " picks were stopped early"));
+      notes.push_back(concat(count_of(baseline.bounds, "pick"),
+                             word_for(baseline.bounds, " was", " were"), " stopped early"));
     }
     if (!notes.empty()) {
       wrapped("    ", concat(baseline.name, ": ", join(notes, ", "), "."), Style::kPlain);

@@ -3,6 +3,7 @@
 #include <string>
 #include <vector>
 
+#include "foretune/base/quantities.h"
 #include "foretune/base/statistics.h"
 #include "foretune/base/text.h"
 #include "foretune/problem/problem.h"
@@ -21,14 +22,16 @@ std::string fronts_text(const FrontEvaluation& fronts, std::size_t worst) {
   using report_internal::percent_text;
   using report_internal::right;
   std::string out =
-      concat("objective: ", fronts.objective, "\n", fronts.problems.size(), " problems, ",
-             fronts.predicted, " configs on the predicted fronts, ", fronts.missed,
-             " of them miss a bound\n", "volume of the measured front that these keep: mean ",
+      concat("objective: ", fronts.objective, "\n", count_of(fronts.problems.size(), "problem"),
+             ", ", count_of(fronts.predicted, "config"), " on the predicted fronts, ",
+             fronts.missed, word_for(fronts.missed, " of them misses", " of them miss"),
+             " a bound\n", "volume of the measured front that these keep: mean ",
              percent_text(fronts.mean_share), " %, P10 ", percent_text(fronts.p10_share),
              " %, min ", percent_text(fronts.min_share), " %\n");
   if (fronts.skipped_problems > 0) {
-    out += concat(fronts.skipped_problems,
-                  " problems have no measured config that keeps the bounds\n");
+    out += concat(count_of(fronts.skipped_problems, "problem"),
+                  word_for(fronts.skipped_problems, " has", " have"),
+                  " no measured config that keeps the bounds\n");
   }
   std::vector<const FrontProblem*> order;
   for (const FrontProblem& problem : fronts.problems) {

@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include "foretune/base/quantities.h"
 #include "foretune/base/significant.h"
 #include "foretune/base/text.h"
 #include "foretune/evaluate/training_curves.h"
@@ -166,9 +167,8 @@ std::string loss_svg(const TrainingCurves& trained, std::string_view source) {
 }
 
 std::string training_text(const TrainingCurve& curve) {
-  std::string out =
-      concat(curve.epochs, curve.epochs == 1 ? " epoch" : " epochs", ", best ", curve.best.epoch,
-             ": training loss ", report_internal::loss_text(curve.best.train_loss));
+  std::string out = concat(count_of(curve.epochs, "epoch"), ", best ", curve.best.epoch,
+                           ": training loss ", report_internal::loss_text(curve.best.train_loss));
   if (!std::isnan(curve.best.stop_loss)) {
     out += concat(", stopping loss ", report_internal::loss_text(curve.best.stop_loss));
   }

@@ -264,7 +264,7 @@ class PredictionText {
           right(value_text(effect.of_second), 12), right(effect_text(effect.log_ratio), 12), "\n");
     }
     if (explanation.effects.size() > shown) {
-      add("  ", left(concat(explanation.effects.size() - shown, " others"), name_width),
+      add("  ", left(count_of(explanation.effects.size() - shown, "other"), name_width),
           right("", 24), right(effect_text(rest), 12), "\n");
     }
     add("  ", left("together", name_width), right("", 24),
@@ -279,14 +279,16 @@ class PredictionText {
     for (std::size_t i = 0; i < explanation.ruled_out.size(); ++i) {
       const RuledOut& rule = explanation.ruled_out[i];
       if (i == kShownRules) {
-        add(right(concat(explanation.ruled_out.size() - i), 8), "  further rules\n");
+        const std::size_t rest = explanation.ruled_out.size() - i;
+        add(right(concat(rest), 8), word_for(rest, "  further rule\n", "  further rules\n"));
         break;
       }
       add(right(count_text(rule.candidates), 8), "  ", clean_text(rule.reason), "\n");
     }
     if (explanation.represented > 0) {
       add(right(count_text(explanation.represented), 8),
-          "  run this problem just like a ranked candidate\n");
+          word_for(explanation.represented, "  runs", "  run"),
+          " this problem just like a ranked candidate\n");
     }
   }
 
@@ -458,7 +460,8 @@ std::string predictions_text(std::span<const Prediction> predictions, bool color
   }
   const FirstConfigs summary = first_configs_of(predictions);
   out += concat(count_of(predictions.size(), "problem"), ", ", count_text(summary.picked),
-                " with a pick; ", count_of(summary.configs.size(), "config"), " come first\n");
+                " with a pick; ", count_of(summary.configs.size(), "config"),
+                word_for(summary.configs.size(), " comes", " come"), " first\n");
   if (!summary.tflops.empty()) {
     const auto [least, most] = std::minmax_element(summary.tflops.begin(), summary.tflops.end());
     out += concat("TFLOPS of the first: mean ", number_text(mean_of(summary.tflops), 2), ", from ",

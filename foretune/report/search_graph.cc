@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "foretune/base/figures.h"
+#include "foretune/base/quantities.h"
 #include "foretune/base/text.h"
 #include "foretune/report/internal/plot_parts.h"
 
@@ -231,9 +232,9 @@ class SearchGraph {
   }
 
   [[nodiscard]] std::vector<std::string> title() const {
-    std::vector<std::string> out{
-        options_.title, concat(numbers_.size(), numbers_.size() == 1 ? " config" : " configs",
-                               " measured in ", duration_text(trace_.elapsed_s))};
+    std::vector<std::string> out{options_.title,
+                                 concat(count_of(numbers_.size(), "config"), " measured in ",
+                                        duration_text(trace_.elapsed_s))};
     if (shown_.size() < numbers_.size()) {
       out.back() += concat(", ", shown_.size(), " of them here");
     }

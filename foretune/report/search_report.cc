@@ -52,7 +52,7 @@ std::string summary(const SearchReport& report) {
   const SurrogateResult& found = report.found;
   std::string out = concat("scored ", count_text(found.scored));
   if (found.legal_configs) {
-    out += concat(" of ", count_text(*found.legal_configs), " legal configs");
+    out += concat(" of ", count_of(*found.legal_configs, "legal config"));
   } else {
     out += " configs of a space too large to be listed";
   }
@@ -61,7 +61,8 @@ std::string summary(const SearchReport& report) {
     out += found.better == 0
                ? std::string("none of all legal configs scores better than the first\n")
                : concat("the first is predicted to reach ", percent_text(found.efficiency),
-                        " % of the best of all; ", count_text(found.better), " score better\n");
+                        " % of the best of all; ", count_text(found.better),
+                        word_for(found.better, " scores", " score"), " better\n");
   }
   return out;
 }

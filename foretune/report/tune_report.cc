@@ -34,11 +34,8 @@ std::string rate_text(const Problem& problem, double time_ns) {
 
 std::string measured_line(const TuneResult& result) {
   const CollectProgress& progress = result.progress;
-  return concat(
-      "measured ", count_text(progress.measured),
-      result.legal_configs ? concat(" times; ", count_text(*result.legal_configs), " legal configs")
-                           : std::string(" times"),
-      result.exhausted ? ", all of them tried" : "", ", ", seconds_text(progress.elapsed_s), "\n");
+  return concat("measured ", count_of(progress.measured, "time"),
+                report_internal::tried_text(result), ", ", seconds_text(progress.elapsed_s), "\n");
 }
 
 // Without a description, long sequences are cut.

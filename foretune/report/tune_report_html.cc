@@ -202,12 +202,8 @@ class TunePage : private report_internal::Page {
       fact("hypervolume", report_internal::hypervolume_text(result, analysis));
     }
     const CollectProgress& progress = result.progress;
-    fact("measured",
-         concat(count_text(progress.measured), " times in ", seconds_text(progress.elapsed_s),
-                result.legal_configs
-                    ? concat("; ", count_text(*result.legal_configs), " legal configs")
-                    : std::string(),
-                result.exhausted ? ", all of them tried" : ""));
+    fact("measured", concat(count_of(progress.measured, "time"), " in ",
+                            seconds_text(progress.elapsed_s), report_internal::tried_text(result)));
     fact("note", report_internal::now_missed_text(analysis));
     add("</dl>\n");
   }

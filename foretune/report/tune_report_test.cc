@@ -59,6 +59,7 @@ TuneResult result_of(const std::string& objective, const std::vector<Point>& poi
   out.judge = *judge;
   for (std::size_t i = 0; i < points.size(); ++i) {
     out.measured.push_back(tuned(*judge, static_cast<std::int32_t>(i), points[i], 0));
+    out.steps.push_back({.config = out.measured.back().config, .time_ns = points[i].time_ns});
   }
   for (const std::size_t i : finalists) {
     out.finalists.push_back(tuned(*judge, static_cast<std::int32_t>(i), points[i], 0.02));
@@ -110,7 +111,7 @@ TEST(TuneText, OfTheTimeAloneIsAListOfTimes) {
   const TuneResult result = result_of("minimise time_ns", points(), {0, 1});
   EXPECT_EQ(text_of(result),
             "gemm op=mm m=100 n=64 k=64 batch=1 dtype=f32 layout=rrr\n"
-            "measured 8 times; 1,234 legal configs, 3 s\n"
+            "measured 8 times; 1,234 legal configs, 1,228 of them not tried, 3 s\n"
             "best: c=0 d=0\n"
             "      1.00 us  819.2 GFLOP/s  3.00 times as fast as the default config\n"
             "      packing takes 8.00 us, pays after: 3 runs\n"
@@ -120,6 +121,19 @@ TEST(TuneText, OfTheTimeAloneIsAListOfTimes) {
             "default  3.00 us   1.0 % 200.0 %  c=5 d=0\n");
 }
 
+TEST(TuneText, SaysHowMuchOfTheSpaceWasTried) {
+  TuneResult result = result_of("minimise time_ns", points(), {0});
+  result.progress.measured = 1;
+  result.exhausted = true;
+  EXPECT_THAT(text_of(result),
+              HasSubstr("measured 1 time; 1,234 legal configs, all of them tried, "));
+  result.exhausted = false;
+  result.legal_configs = result.steps.size();
+  EXPECT_THAT(text_of(result), HasSubstr("measured 1 time; 6 legal configs, 3 s\n"));
+  result.legal_configs.reset();
+  EXPECT_THAT(text_of(result), HasSubstr("measured 1 time, 3 s\n"));
+}
+
 TEST(TuneText, SaysTheBoundsAndHowManyMetThem) {
   const TuneResult result =
       result_of("minimise time_ns subject to pack_ns <= 0.5 * baseline and accuracy >= 95 keep 94",
@@ -127,7 +141,7 @@ TEST(TuneText, SaysTheBoundsAndHowManyMetThem) {
   EXPECT_EQ(
       text_of(result),
       "gemm op=mm m=100 n=64 k=64 batch=1 dtype=f32 layout=rrr\n"
-      "measured 8 times; 1,234 legal configs, 3 s\n"
+      "measured 8 times; 1,234 legal configs, 1,228 of them not tried, 3 s\n"
       "objective: minimise time_ns subject to pack_ns <= 0.5 * baseline and accuracy >= 95 "
       "keep 94\n"
       "bound: pack_ns <= 3.00 us (0.5 * baseline); the baseline has 6.00 us\n"

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "foretune/base/clock.h"
+#include "foretune/base/quantities.h"
 #include "foretune/base/text.h"
 #include "foretune/dataset/journal.h"
 #include "foretune/families/load_recorded.h"
@@ -202,18 +203,22 @@ Result<std::vector<Problem>> chosen_problems(const CollectArguments& arguments,
                training_groups(arguments.training_data));
   FORETUNE_TRY(SampledProblems sampled, make_problems(arguments.problems, family, invocation.seed,
                                                       payloads, std::move(excluded)));
-  if (sampled.skipped_by_limit > 0) {
-    invocation.remark(
-        concat(sampled.skipped_by_limit, " drawn problems were over --max-flops or --max-bytes"));
+  const auto over_limit = static_cast<std::uint64_t>(sampled.skipped_by_limit);
+  const auto known = static_cast<std::uint64_t>(sampled.skipped_by_group);
+  if (over_limit > 0) {
+    invocation.remark(concat(count_of(over_limit, "drawn problem"),
+                             word_for(over_limit, " was", " were"),
+                             " over --max-flops or --max-bytes"));
   }
   if (!arguments.training_data.empty()) {
-    invocation.remark(concat(sampled.skipped_by_group,
-                             " drawn problems left out because the training data holds them"));
+    invocation.remark(concat(count_of(known, "drawn problem"),
+                             " left out because the training data holds ",
+                             word_for(known, "it", "them")));
   }
   if (sampled.problems.empty()) {
     return fail(ErrorCode::kInvalidArgument, "no problem is left to measure",
-                sampled.skipped_by_limit > 0 ? "; some were over --max-flops or --max-bytes" : "",
-                sampled.skipped_by_group > 0 ? "; some are in the training data" : "");
+                over_limit > 0 ? "; some were over --max-flops or --max-bytes" : "",
+                known > 0 ? "; some are in the training data" : "");
   }
   return std::move(sampled.problems);
 }

@@ -7,6 +7,7 @@
 
 #include "foretune/base/file.h"
 #include "foretune/base/hash.h"
+#include "foretune/base/quantities.h"
 #include "foretune/base/rng.h"
 #include "foretune/base/text.h"
 #include "foretune/dataset/split.h"
@@ -60,6 +61,11 @@ void CompareArguments::visit(OptionList& list_of) {
 
 namespace {
 
+std::string unmeasured_text(std::size_t picks) {
+  return concat(count_of(picks, "pick"), word_for(picks, " was", " were"),
+                " never measured, the best-ranked measured config stands in");
+}
+
 // `name` is what errors call the model.
 Result<Evaluation> evaluate_named(const Model& model, const Dataset& dataset,
                                   const std::string& name) {
@@ -88,8 +94,9 @@ Result<std::vector<PickedProblem>> picks_by(const Objective& objective, const Mo
     return fail_because(evaluation.error(), path);
   }
   if (evaluation->missed_bounds > 0) {
-    invocation.remark(
-        concat(path, ": ", evaluation->missed_bounds, " picks miss a bound and count as 0"));
+    invocation.remark(concat(path, ": ", count_of(evaluation->missed_bounds, "pick"),
+                             word_for(evaluation->missed_bounds, " misses a bound and counts as 0",
+                                      " miss a bound and count as 0")));
   }
   return std::move(evaluation->picks);
 }
@@ -115,10 +122,9 @@ Result<std::vector<PickedProblem>> picks_of(const std::string& path, const Datas
   }
   FORETUNE_TRY(Evaluation evaluation, evaluate_named(model, *dataset, path));
   if (evaluation.unmeasured_picks > 0) {
-    invocation.remark(
-        concat(path, ": ", evaluation.unmeasured_picks,
-               " picks were never measured, the best-ranked measured configs stand in; "
-               "validate-model measures them"));
+    invocation.remark(concat(path, ": ", unmeasured_text(evaluation.unmeasured_picks),
+                             "; validate-model measures ",
+                             word_for(evaluation.unmeasured_picks, "it", "them")));
   }
   return std::move(evaluation.picks);
 }
@@ -160,8 +166,9 @@ class Retraining {
       fold_of_group.emplace(judge.problems()[i].group(), dealt[i]);
     }
     if (fold_of_group.size() < folds) {
-      return fail(ErrorCode::kInvalidArgument, fold_of_group.size(),
-                  " groups of problems are too few for ", folds, " folds");
+      return fail(ErrorCode::kInvalidArgument, count_of(fold_of_group.size(), "group"),
+                  " of problems ", word_for(fold_of_group.size(), "is", "are"), " too few for ",
+                  folds, " folds");
     }
     for (std::uint32_t fold = 0; fold < folds; ++fold) {
       const Dataset held_out = part_of(judge, fold_of_group, fold, true);
@@ -171,8 +178,7 @@ class Retraining {
                               concat("new, fold ", fold + 1, " of ", folds), new_picks));
     }
     if (unmeasured_ > 0) {
-      invocation_.remark(concat(
-          unmeasured_, " picks were never measured, the best-ranked measured configs stand in"));
+      invocation_.remark(unmeasured_text(unmeasured_));
     }
     return {};
   }

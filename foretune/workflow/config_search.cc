@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "foretune/base/quantities.h"
 #include "foretune/base/text.h"
 #include "foretune/evaluate/learned_rate.h"
 #include "foretune/features/feature_table.h"
@@ -50,7 +51,7 @@ Result<std::vector<std::vector<std::int32_t>>> known_values_of(const Model& mode
     return fail(ErrorCode::kMismatch, "the model does not say which values the parameters of ",
                 model.config_schema.name,
                 " may take, so there is no space to search; 'foretune predict' ranks the ",
-                model.pool.size(), " configs that it knows");
+                count_of(model.pool.size(), "config"), " that it knows");
   }
   std::vector<std::vector<std::int32_t>> out;
   for (std::size_t i = 0; i < known->domains.size(); ++i) {

@@ -39,9 +39,9 @@ Status describe_payloads(Dataset& dataset, const PayloadArguments& payloads,
                          const Invocation& invocation) {
   FORETUNE_TRY(const std::size_t unknown, payloads.describe(dataset));
   if (unknown > 0) {
-    invocation.warn(
-        concat(count_text(unknown),
-               " problems have payloads, of which nothing is known without --payloads"));
+    invocation.warn(concat(count_of(unknown, "problem"),
+                           word_for(unknown, " has a payload", " have payloads"),
+                           ", of which nothing is known without --payloads"));
   }
   return {};
 }
@@ -61,9 +61,9 @@ Result<Dataset> read_training_sets(const std::string& path, const Invocation& in
     if (dataset.header().role == DatasetRole::kValidation) {
       invocation.remark(concat("skipped ", file.string(), ": a validation set"));
     } else {
-      invocation.remark(concat("read ", file.string(), ": ", count_text(dataset.size()),
-                               " measurements of ", count_text(dataset.problems().size()),
-                               " problems"));
+      invocation.remark(concat("read ", file.string(), ": ",
+                               count_of(dataset.size(), "measurement"), " of ",
+                               count_of(dataset.problems().size(), "problem")));
     }
   };
   options.on_skip = [&invocation](const std::filesystem::path& file, const std::string& reason) {

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "foretune/base/quantities.h"
 #include "foretune/base/text.h"
 #include "foretune/dataset/journal.h"
 #include "foretune/families/families.h"
@@ -197,8 +198,7 @@ Status check_supported(const Family& family, std::span<const Problem> problems) 
     ++refusals[support.reason()];
   }
   return fail(ErrorCode::kUnsupported, "the family ", family.info().name, " runs none of ",
-              problems.size(),
-              problems.size() == 1 ? " problem: " : " problems: ", refusals_text(refusals));
+              count_of(problems.size(), "problem"), ": ", refusals_text(refusals));
 }
 
 }  // namespace foretune::workflow

@@ -98,12 +98,14 @@ Result<std::vector<std::string>> fitting_names(const std::vector<std::string>& n
     }
   }
   if (out.empty()) {
-    return fail(ErrorCode::kNotFound, "none of ", names.size(), " names is a kernel for ", purpose,
-                reason.empty() ? "" : ": ", reason);
+    return fail(ErrorCode::kNotFound, "none of ", count_of(names.size(), "name"),
+                " is a kernel for ", purpose, reason.empty() ? "" : ": ", reason);
   }
   if (out.size() < names.size()) {
-    invocation.remark(concat(names.size() - out.size(), " of ", names.size(),
-                             " names are no kernels for ", purpose, ": ", reason));
+    invocation.remark(
+        concat(names.size() - out.size(), " of ", count_of(names.size(), "name"),
+               word_for(names.size() - out.size(), " is no kernel for ", " are no kernels for "),
+               purpose, ": ", reason));
   }
   return out;
 }
@@ -240,9 +242,8 @@ Result<std::optional<Dataset>> read_pool_data(const std::filesystem::path& path,
     if (!part) {
       continue;
     }
-    invocation.remark(concat("read ", file.string(), ": ", count_text(part->size()),
-                             " measurements of ", count_text(part->problems().size()),
-                             " problems"));
+    invocation.remark(concat("read ", file.string(), ": ", count_of(part->size(), "measurement"),
+                             " of ", count_of(part->problems().size(), "problem")));
     if (!all) {
       all = std::move(part);
     } else if (const Status merged = all->merge(*part); !merged) {

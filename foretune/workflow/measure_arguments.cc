@@ -6,6 +6,7 @@
 #include <limits>
 #include <thread>
 
+#include "foretune/base/quantities.h"
 #include "foretune/base/text.h"
 #include "foretune/hardware/cpu.h"
 #include "foretune/metrics/objective.h"
@@ -15,6 +16,8 @@ namespace foretune::workflow {
 namespace {
 
 constexpr std::int64_t kMaxRuns = 1'000'000;  // of --warmup and --repeat
+
+std::string cores_text(int cores) { return count_of(static_cast<std::uint64_t>(cores), "core"); }
 
 }  // namespace
 
@@ -80,8 +83,8 @@ Result<Context> MeasureArguments::context(const FamilyInfo& info) const {
     const double busy = load_now().other_cores;
     if (busy > *max_load) {
       return fail(ErrorCode::kUnsupported, "other work keeps ", fixed(busy, 1), " of ",
-                  read_cpu_facts().cores, " cores busy, more than --max-load ", fixed(*max_load, 1),
-                  ": times measured beside it would say little");
+                  cores_text(read_cpu_facts().cores), " busy, more than --max-load ",
+                  fixed(*max_load, 1), ": times measured beside it would say little");
     }
   }
   Context context;
@@ -95,11 +98,14 @@ Result<Context> MeasureArguments::context(const FamilyInfo& info) const {
 Result<std::unique_ptr<Measurer>> open_measurer(const LiveFamily& live, const Protocol& protocol,
                                                 const Context& context,
                                                 const Invocation& invocation) {
-  if (!live.family->info().needs_worker) {
+  const FamilyInfo& info = live.family->info();
+  if (!info.note.empty()) {
+    invocation.remark(info.note);
+  }
+  if (!info.needs_worker) {
     return make_local_measurer(live.family, protocol, context);
   }
-  return make_worker_measurer(worker_setup(live.family->info().name, live.options, invocation),
-                              protocol, context);
+  return make_worker_measurer(worker_setup(info.name, live.options, invocation), protocol, context);
 }
 
 Result<std::vector<std::string>> evaluated_metrics(std::string_view text, const FamilyInfo& info) {
@@ -124,8 +130,8 @@ std::vector<std::string> load_warnings() {
     return {};
   }
   const int free = free_cores(load, cores);
-  return {concat("other work keeps ", fixed(load.other_cores, 1), " of ", cores,
-                 " cores busy; times that it disturbs are taken again, or marked",
+  return {concat("other work keeps ", fixed(load.other_cores, 1), " of ", cores_text(cores),
+                 " busy; times that it disturbs are taken again, or marked",
                  free < cores ? concat(" (--threads ", free, " stays off its cores)") : "")};
 }
 

@@ -1,5 +1,6 @@
 #include "foretune/workflow/output.h"
 
+#include "foretune/base/quantities.h"
 #include "foretune/base/text.h"
 #include "foretune/measure/dataset_header.h"
 
@@ -53,8 +54,8 @@ Result<std::unique_ptr<JournalWriter>> open_journal(const std::filesystem::path&
   }
   FORETUNE_TRY(auto journal, JournalWriter::open(path, header));
   if (journal->recovered_bytes() > 0) {
-    invocation.warn(concat(path.string(), " ended in a torn record of ", journal->recovered_bytes(),
-                           " bytes, which was cut off"));
+    invocation.warn(concat(path.string(), " ended in a torn record of ",
+                           count_of(journal->recovered_bytes(), "byte"), ", which was cut off"));
   }
   return journal;
 }

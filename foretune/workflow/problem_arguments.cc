@@ -5,6 +5,7 @@
 #include <span>
 #include <utility>
 
+#include "foretune/base/quantities.h"
 #include "foretune/base/text.h"
 #include "foretune/families/families.h"
 #include "foretune/interop/ck/ck_words.h"
@@ -251,8 +252,9 @@ Result<SampledProblems> choose_problems(const ProblemArguments& arguments, const
   const auto count = static_cast<std::size_t>(arguments.num_shapes);
   const std::span<const Problem> known = known_problems(family);
   if (!known.empty() && (arguments.log_normal || arguments.random)) {
-    return fail(ErrorCode::kInvalidArgument, family.info().name, " knows ", known.size(),
-                " problems and cannot draw others; without --log-normal and --random it takes "
+    return fail(ErrorCode::kInvalidArgument, family.info().name, " knows ",
+                count_of(known.size(), "problem"),
+                " and cannot draw others; without --log-normal and --random it takes "
                 "those");
   }
   if (!arguments.shapeset.empty()) {

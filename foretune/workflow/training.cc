@@ -384,7 +384,7 @@ Result<Training> train_with(const TrainArguments& arguments, const Invocation& i
                 " is a validation set; training on it would make every figure worthless");
   }
   if (const std::size_t merged = out.dataset.deduplicate(); merged > 0) {
-    invocation.remark(concat(count_text(merged), " repeated measurements merged by their median"));
+    invocation.remark(concat(count_of(merged, "repeated measurement"), " merged by the median"));
   }
   FORETUNE_TRY(out.dataset, out.dataset.by_machine());
   if (const std::size_t machines = out.dataset.told_apart().size(); machines > 0) {

@@ -265,7 +265,8 @@ Result<Tuning> run_tuning(const PreparedTuning& prepared, const Invocation& invo
   }
   FORETUNE_TRY_STATUS(remark_known(prepared, invocation));
   if (out.skipped > 0) {
-    invocation.remark(concat(out.skipped, " problems were tuned already"));
+    invocation.remark(concat(count_of(out.skipped, "problem"),
+                             word_for(out.skipped, " was", " were"), " tuned already"));
   }
   if (!out.refused.empty()) {
     Refusals refusals;

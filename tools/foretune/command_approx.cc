@@ -24,8 +24,8 @@ std::string points(double loss) { return std::isfinite(loss) ? fixed(loss, 2) : 
 void print_result(const Approximation& approximation, const ApproximationArguments& arguments) {
   const approx::ApproxResult& result = approximation.result;
   const std::string_view unit = approximation.metric->unit();
-  print(concat("exact: ", time_text(result.exact.time_ns), " for ", arguments.images,
-               arguments.images == 1 ? " image" : " images"));
+  print(concat("exact: ", time_text(result.exact.time_ns), " for ",
+               count_of(static_cast<std::uint64_t>(arguments.images), "image")));
   print(std::isfinite(result.exact.test_quality)
             ? concat(", ", approximation.metric->name(), " ", fixed(result.exact.test_quality, 2),
                      " ", unit, " on the test images\n")
@@ -45,18 +45,19 @@ void print_result(const Approximation& approximation, const ApproximationArgumen
       !missed.empty()) {
     print(concat("\n", missed, "\n"));
   }
-  print(concat("\n", result.chosen.front().text, "\n  is the fastest. ", result.measured,
-               " networks were measured, in ", duration_text(result.seconds), " altogether.\n"));
+  print(concat("\n", result.chosen.front().text, "\n  is the fastest. ",
+               count_of(result.measured, "network"), word_for(result.measured, " was", " were"),
+               " measured, in ", duration_text(result.seconds), " altogether.\n"));
   const approx::ModelJudgement& judged = result.judgement;
   if (judged.networks > 0) {
-    print(concat("Models on ", judged.networks, " random networks: quality off by ",
+    print(concat("Models on ", count_of(judged.networks, "random network"), ": quality off by ",
                  fixed(judged.fit_error, 2), " ", unit, " (P1 ", fixed(judged.p1_error, 2), ", P2 ",
                  fixed(judged.p2_error, 2), "), rank correlation ", fixed(judged.fit_spearman, 3),
                  ", time off by ", fixed(100 * judged.time_error, 1), " %\n"));
   }
   if (const approx::SearchComparison& search = result.search; search.plain.evaluations > 0) {
-    print(concat("A search without models measured ", search.plain.evaluations, " networks, ",
-                 search.plain.has_reached ? "" : "and was still not as good, ", "ours ",
+    print(concat("A search without models measured ", count_of(search.plain.evaluations, "network"),
+                 ", ", search.plain.has_reached ? "" : "and was still not as good, ", "ours ",
                  search.measured, "\n"));
   }
 }

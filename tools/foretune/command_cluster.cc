@@ -88,8 +88,8 @@ Result<int> run_cluster_task(const ClusterTaskArguments& arguments, const Invoca
       : command == "tune"              ? run_as<TuneArguments>(run, place, invocation)
                           : Result<cluster::TaskReport>(fail(ErrorCode::kUnsupported, "a run of '",
                                                              command, "' is not known here")));
-  print(concat(report.finished, " shards finished, ", report.taken_over, " taken over, ",
-               report.lost, " lost, ", report.failed, " failed\n"));
+  print(concat(count_of(report.finished, "shard"), " finished, ", report.taken_over,
+               " taken over, ", report.lost, " lost, ", report.failed, " failed\n"));
   if (report.failed > 0 && report.finished == 0) {
     return fail(ErrorCode::kUnsupported, report.last_failure);
   }

@@ -55,8 +55,9 @@ void report_counts(const CollectResult& result, const OutputPaths& paths) {
     print(concat(count_text(progress.resumed), " were there already\n"));
   }
   if (progress.rounds > 0) {
-    print(concat(progress.round, " of ", progress.rounds, " rounds; ", progress.trainings,
-                 " trainings took ", duration_text(progress.training_s), " of it\n"));
+    print(concat(progress.round, " of ", count_of(progress.rounds, "round"), "; ",
+                 count_of(progress.trainings, "training"), " took ",
+                 duration_text(progress.training_s), " of it\n"));
   }
   for (const auto& [reason, count] : result.skipped) {
     print(concat(count_of(count, "problem"), " left out: ", reason, "\n"));
@@ -71,8 +72,8 @@ Result<int> dry_run(const PreparedCollection& prepared, const Invocation& invoca
   if (prepared.active) {
     print(concat(count_of(plan.problems, "problem"), ", ",
                  count_of(prepared.active->measurements, "measurement"), " in ",
-                 prepared.active->rounds, " rounds; about ", duration_text(plan.estimated_seconds),
-                 " without training\n"));
+                 count_of(prepared.active->rounds, "round"), "; about ",
+                 duration_text(plan.estimated_seconds), " without training\n"));
   } else {
     print(concat(count_of(plan.problems, "problem"), ", ",
                  count_of(plan.measurements, "measurement"), ", ", count_text(plan.already_done),

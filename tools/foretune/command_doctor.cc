@@ -120,12 +120,12 @@ void print_feature_tables() {
   print("Feature tables\n");
   for (const FeatureTable* table : feature_tables()) {
     const bool is_foreign = !foreign_order(*table).empty();
-    print(row(
-        table->name(),
-        concat(table->columns().size(), " columns: ", feature_count(*table, FeatureKind::kProblem),
-               " of the problem, ", feature_count(*table, FeatureKind::kConfig), " of the config, ",
-               feature_count(*table, FeatureKind::kInteraction), " of both",
-               is_foreign ? "; those of models trained elsewhere" : "")));
+    print(
+        row(table->name(), concat(count_of(table->columns().size(), "column"), ": ",
+                                  feature_count(*table, FeatureKind::kProblem), " of the problem, ",
+                                  feature_count(*table, FeatureKind::kConfig), " of the config, ",
+                                  feature_count(*table, FeatureKind::kInteraction), " of both",
+                                  is_foreign ? "; those of models trained elsewhere" : "")));
   }
 }
 

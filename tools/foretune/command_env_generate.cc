@@ -30,7 +30,7 @@ Result<int> generate(const EnvGenerateArguments& arguments, const Invocation& in
   }
   EnvGenerateHooks hooks;
   hooks.on_written = [](const std::string& path, std::size_t benchmarks) {
-    print(concat("wrote ", path, ": ", benchmarks, " benchmarks\n"));
+    print(concat("wrote ", path, ": ", count_of(benchmarks, "benchmark"), "\n"));
   };
   FORETUNE_TRY_STATUS(run_generation(arguments, invocation, hooks));
   return kExitOk;

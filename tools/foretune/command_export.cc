@@ -31,8 +31,8 @@ Result<int> export_model(const ExportArguments& arguments, const Invocation& /*i
   FORETUNE_TRY(const Model model, read_model(arguments.model));
   FORETUNE_TRY(const std::string header, cpp_header(model, arguments.options));
   FORETUNE_TRY_STATUS(write_file_atomically(arguments.cpp, bytes_of(header)));
-  print(concat("wrote ", arguments.cpp, ": ", model.distilled->portfolio.size(), " configs, ",
-               header.size(), " bytes\n"));
+  print(concat("wrote ", arguments.cpp, ": ", count_of(model.distilled->portfolio.size(), "config"),
+               ", ", count_of(header.size(), "byte"), "\n"));
   return kExitOk;
 }
 

@@ -19,15 +19,15 @@ void print_checkpoint(const DiodeCheckpoint& checkpoint, const Model& model) {
     weights += layer.weight.size() + layer.bias.size();
   }
   print(concat("torch-diode ", to_string(checkpoint.kind), ": ", count_of(weights, "weight"),
-               " on ", networks_of(model).front().inputs.size(), " columns of ",
+               " on ", count_of(networks_of(model).front().inputs.size(), "column"), " of ",
                model.feature_table, "\n"));
 }
 
 void print_directory(const ModelDirectory& directory, const Model& model) {
   print(concat(directory.op_type, " ", directory.dtype, " ", directory.arch, ": ",
                count_of(forests_of(model).front().trees.size(), "tree"), " on ",
-               directory.feature_names.size(), " features, as columns of ", model.feature_table,
-               "\n"));
+               count_of(directory.feature_names.size(), "feature"), ", as columns of ",
+               model.feature_table, "\n"));
 }
 
 Result<int> import_model(const ImportModelArguments& arguments, const Invocation& invocation) {

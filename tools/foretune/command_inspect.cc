@@ -105,7 +105,7 @@ Status list_problem(const Dataset& dataset, const std::string& text, std::size_t
     };
     return key(a) < key(b);
   });
-  print(concat(problem.shown_text(), ": ", rows.size(), " measurements\n"));
+  print(concat(problem.shown_text(), ": ", count_of(rows.size(), "measurement"), "\n"));
   for (std::size_t i = 0; i < std::min(top, rows.size()); ++i) {
     const Dataset::Row& measured = dataset.rows()[rows[i]];
     std::string values =
@@ -158,7 +158,8 @@ Status inspect_dataset(const InspectArguments& arguments, const Invocation& invo
   print(row("made by", header.created_by));
   print(row("content", dataset.fingerprint().hex()));
   if (report.torn_bytes > 0) {
-    warn(concat("the file ends in a torn record of ", report.torn_bytes, " bytes (ignored)"));
+    warn(concat("the file ends in a torn record of ", count_of(report.torn_bytes, "byte"),
+                " (ignored)"));
   }
   if (!arguments.json.empty()) {
     Figures figures{.name = "inspect",
@@ -203,7 +204,7 @@ Status inspect_model(const InspectArguments& arguments, const Invocation& invoca
   print(row("target", model.target));
   print(row("candidates", count_text(model.pool.size())));
   if (model.distilled) {
-    print(row("fast mode", concat(model.distilled->portfolio.size(), " configs; loses ",
+    print(row("fast mode", concat(count_of(model.distilled->portfolio.size(), "config"), "; loses ",
                                   fixed(model.distilled->mean_regret, 4), " in the mean, P90 ",
                                   fixed(model.distilled->p90_regret, 4),
                                   " (ln time, as the exact model predicts it)")));

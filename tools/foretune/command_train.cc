@@ -36,8 +36,8 @@ std::string progress_text(const TrainProgress& progress) {
 
 std::string hyper_search_text(const HyperSearch& found) {
   constexpr std::size_t kShown = 5;
-  std::string out = concat("tried ", found.trials.size() - 1, " draws on up to ", found.folds,
-                           " folds; efficiency of the picks there:\n");
+  std::string out = concat("tried ", count_of(found.trials.size() - 1, "draw"), " on up to ",
+                           count_of(found.folds, "fold"), "; efficiency of the picks there:\n");
   for (std::size_t i = 0; i < std::min(kShown, found.trials.size()); ++i) {
     const HyperTrial& trial = found.trials[i];
     const GbdtOptions& gbdt = trial.gbdt;

@@ -85,8 +85,7 @@ Status inspect_network(const std::string& file, const std::vector<std::string>& 
   }
   print_row("operations", count_text(network.nodes().size()));
   print_row("multiply-adds", concat(whole(network.multiply_adds()), " for one image"));
-  print_row("weights",
-            concat(count_text(static_cast<std::uint64_t>(network.weight_bytes())), " bytes"));
+  print_row("weights", count_of(static_cast<std::uint64_t>(network.weight_bytes()), "byte"));
   const auto tuning = static_cast<std::uint64_t>(task.tuning.count());
   const auto test = static_cast<std::uint64_t>(task.test.count());
   if (tuning > 0) {

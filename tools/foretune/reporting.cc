@@ -37,7 +37,7 @@ Status write_figures(const std::string& folder, const std::vector<FigureFile>& f
     const std::filesystem::path path = std::filesystem::path(folder) / (figure.name + ".svg");
     FORETUNE_TRY_STATUS(write_text_file_atomically(path.string(), figure.svg));
   }
-  print(concat("figures: ", folder, ", ", figures.size(), " files\n"));
+  print(concat("figures: ", folder, ", ", count_of(figures.size(), "file"), "\n"));
   return {};
 }
 

@@ -105,8 +105,8 @@ Status report_failures(const cluster::RunFolder& run, const cluster::RunCounts& 
   FORETUNE_TRY(const std::vector<std::string> names, run.names("failed"));
   FORETUNE_TRY(const cluster::ShardHistory history,
                cluster::read_history(run.path() / "failed" / names.front()));
-  warn(concat(counts.failed, " of ", run.plan().shards.size(),
-              " shards could not be measured; the last reason: ", history.last_failure));
+  warn(concat(counts.failed, " of ", count_of(run.plan().shards.size(), "shard"),
+              " could not be measured; the last reason: ", history.last_failure));
   return {};
 }
 
@@ -127,15 +127,16 @@ Status write_merged(const cluster::RunFolder& run, const cluster::MergedRun& mer
   }
   print(concat(count_of(merged.dataset.size(), "measurement"), " of ",
                count_of(merged.dataset.problems().size(), "problem"), " by ",
-               count_of(merged.journals, "task"), " on ", hosts.size(),
-               hosts.size() == 1 ? " machine\n" : " machines\n"));
+               count_of(merged.journals, "task"), " on ", count_of(hosts.size(), "machine"), "\n"));
   if (merged.rows_by_context.size() > 1) {
     for (const auto& [context, rows] : merged.rows_by_context) {
       print(concat(count_text(rows), " of them: ", context, "\n"));
     }
   }
   if (merged.duplicates > 0) {
-    warn(concat(merged.duplicates, " measurements were made twice; the first of each counts"));
+    warn(concat(count_of(merged.duplicates, "measurement"),
+                word_for(merged.duplicates, " was", " were"),
+                " made twice; the first of each counts"));
   }
   constexpr std::size_t kShown = 5;
   for (std::size_t i = 0; i < std::min(kShown, merged.conflicts.size()); ++i) {

@@ -142,6 +142,10 @@ CommandFamily::CommandFamily(std::shared_ptr<const CommandSpec> spec, const Fami
   info_.needs_worker = false;
   info_.max_threads =
       options.threads > 0 && spec_->takes_threads() ? options.threads : spec_->threads;
+  if (!spec_->has_time_section) {
+    info_.note = concat("times are those of whole processes, their start included: ", spec_->file,
+                        " has no [time]");
+  }
   for (const CommandMetric& metric : spec_->metrics) {
     info_.metrics.push_back(metric.info);
   }

@@ -190,6 +190,13 @@ reference = ["echo", "right"]
   EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::seconds(50));
 }
 
+TEST_F(CommandFamilyTest, NotesThatItTimesWholeProcesses) {
+  const std::string text = "parameters.a = [1]\nrun.command = ['true']\n";
+  EXPECT_THAT(make(text)->info().note, HasSubstr("family.toml has no [time]"));
+  EXPECT_EQ(make(text + "[time]\nfrom = 'wall'\n")->info().note, "");
+  EXPECT_EQ(make(text + "[time]\nfrom = 'stdout'\nunit = 'ms'\n")->info().note, "");
+}
+
 // The third run of a config crashes, long after the first went well.
 TEST_F(CommandFamilyTest, ARunThatFailsLaterIsNoTime) {
   for (const std::string time : {"", "[time]\nfrom = 'stdout'\nunit = 'ms'\n"}) {

@@ -214,6 +214,7 @@ double unit_ns(std::string_view unit) {
 
 Status read_time(const TomlSection& root, CommandSpec& spec) {
   FORETUNE_TRY(const std::optional<TomlSection> section, root.section("time"));
+  spec.has_time_section = section.has_value();
   if (!section) {
     return {};
   }

@@ -80,7 +80,8 @@ struct CommandSpec {
   std::vector<std::pair<std::string, std::string>> canonical;
   std::optional<Command> build;
   Command run;
-  std::optional<ReportedTime> time;
+  std::optional<ReportedTime> time;  // nothing: the whole process is timed
+  bool has_time_section = false;     // may ask for just that
   std::vector<CommandMetric> metrics;
   ResultCheck check;
 

@@ -85,14 +85,13 @@ std::vector<Headline> headlines(const Evaluation& evaluation) {
 
 std::string summary_text(const Evaluation& evaluation) {
   const PickerResult& model = evaluation.model;
-  std::string out = concat(
-      "The picks reach ", percent_text(model.mean_efficiency.value),
-      " % of the speed of the best known config on average over ", count_text(model.problems),
-      model.problems == 1 ? " problem" : " problems", "; measuring the first five and keeping the ",
-      "fastest reaches ", percent_text(model.top5_measured_efficiency.value), " %.");
+  std::string out =
+      concat("The picks reach ", percent_text(model.mean_efficiency.value),
+             " % of the speed of the best known config on average over ",
+             count_of(model.problems, "problem"), "; measuring the first five and keeping the ",
+             "fastest reaches ", percent_text(model.top5_measured_efficiency.value), " %.");
   if (model.top5_judges_itself > 0) {
-    out += concat(" On ", count_text(model.top5_judges_itself),
-                  model.top5_judges_itself == 1 ? " problem" : " problems",
+    out += concat(" On ", count_of(model.top5_judges_itself, "problem"),
                   " the time that chose among these also judges the choice, which flatters.");
   }
   if (const PickerResult* single = find_baseline(evaluation, "best_single_config")) {
@@ -111,8 +110,7 @@ std::string runs_text(double runs) {
   if (!std::isfinite(runs)) {
     return "never";
   }
-  const auto count = static_cast<std::uint64_t>(runs);
-  return concat(count_text(count), count == 1 ? " run" : " runs");
+  return count_of(static_cast<std::uint64_t>(runs), "run");
 }
 
 }  // namespace foretune::report_internal

@@ -254,8 +254,8 @@ Figure picks_plot(const Evaluation& evaluation) {
   }
   return {.name = "picks",
           .title = "Efficiency of the model's picks beside other ways of picking",
-          .note = concat("Mean over ", count_text(evaluation.model.problems),
-                         " problems, and its 95 % interval"),
+          .note = concat("Mean over ", count_of(evaluation.model.problems, "problem"),
+                         ", and its 95 % interval"),
           .width = kWidth,
           .height = panel.bottom + 46,
           .drawing = svg.finish(),
@@ -360,7 +360,7 @@ Figure curve_plot(const Evaluation& evaluation) {
   }
   return plot_figure("curve", "Mean efficiency when the first few choices are measured",
                      concat("The fastest of them is kept. Means over ",
-                            count_text(evaluation.model.problems), " problems."),
+                            count_of(evaluation.model.problems, "problem"), "."),
                      std::move(svg), legend_of(pickers));
 }
 
@@ -396,8 +396,8 @@ Figure portfolio_plot(const Evaluation& evaluation) {
       const PortfolioPoint& point = evaluation.portfolio[i];
       svg.mark(series_mark(line.number), points[i].first, points[i].second, 4,
                concat("mark c", line.number),
-               concat(point.configs, " configs: ", line.name, " ", percent_text(point.*line.value),
-                      " %"));
+               concat(count_of(point.configs, "config"), ": ", line.name, " ",
+                      percent_text(point.*line.value), " %"));
     }
   }
   return plot_figure(
@@ -494,8 +494,8 @@ Figure prediction_plot(const Evaluation& evaluation) {
   svg.line(x.at(values.low), y.at(values.low), x.at(values.high), y.at(values.high), "diagonal");
   return plot_figure(
       "prediction", "Predicted and measured times",
-      concat("A sample of ", count_text(evaluation.points.size()),
-             " measurements. On the line the prediction is exact",
+      concat("A sample of ", count_of(evaluation.points.size(), "measurement"),
+             ". On the line the prediction is exact",
              std::isnan(evaluation.rmse_log_absolute)
                  ? "; the model predicts ratios, so each problem is shifted to fit its "
                    "own mean."

@@ -93,14 +93,7 @@ std::string limit_text(const BoundValue& bound, double limit, const MetricInfo& 
   return bound.kind == BoundValue::Kind::kAbsolute ? value : concat(value, " (", bound.text(), ")");
 }
 
-std::string configs_text(std::size_t count) {
-  return concat(count_text(count), count == 1 ? " config" : " configs");
-}
-
-// "meets" of one, "meet" of several.
-std::string_view verb(std::size_t count, std::string_view of_one, std::string_view of_several) {
-  return count == 1 ? of_one : of_several;
-}
+std::string configs_text(std::size_t count) { return count_of(count, "config"); }
 
 std::string_view bounds_word(const TuneResult& result) {
   return result.judge->objective().bounds.size() == 1 ? "bound" : "bounds";
@@ -215,18 +208,33 @@ std::vector<std::string> bound_lines(const TuneResult& result) {
   return out;
 }
 
+std::string tried_text(const TuneResult& result) {
+  std::string out;
+  if (result.legal_configs) {
+    out = concat("; ", count_of(*result.legal_configs, "legal config"));
+  }
+  const std::uint64_t tried = result.steps.size();
+  if (result.exhausted) {
+    out += ", all of them tried";
+  } else if (result.legal_configs && *result.legal_configs > tried) {
+    out += concat(", ", count_text(*result.legal_configs - tried), " of them not tried");
+  }
+  return out;
+}
+
 std::string bounds_met_text(const TuneResult& result, const TuneAnalysis& analysis) {
   const std::vector<MetricBound>& bounds = result.judge->objective().bounds;
   if (bounds.empty()) {
     return {};
   }
-  std::string out = concat(configs_text(analysis.met), " ", verb(analysis.met, "meets", "meet"),
+  std::string out = concat(configs_text(analysis.met), " ", word_for(analysis.met, "meets", "meet"),
                            " the ", bounds_word(result), ", ");
   if (std::any_of(bounds.begin(), bounds.end(),
                   [](const MetricBound& bound) { return bound.keep.has_value(); })) {
-    out += concat(count_text(analysis.kept), " more ", verb(analysis.kept, "is", "are"), " kept, ");
+    out += concat(count_text(analysis.kept), " more ", word_for(analysis.kept, "is", "are"),
+                  " kept, ");
   }
-  return out + concat(count_text(analysis.missed), " ", verb(analysis.missed, "misses", "miss"),
+  return out + concat(count_text(analysis.missed), " ", word_for(analysis.missed, "misses", "miss"),
                       bounds.size() == 1 ? " it" : " one");
 }
 
@@ -236,9 +244,9 @@ std::string front_text(const TuneResult& result, const TuneAnalysis& analysis) {
       count_text(analysis.front.size()), " of ", configs_text(analysis.met),
       result.judge->objective().bounds.empty()
           ? ""
-          : concat(" that ", verb(analysis.met, "meets", "meet"), " the ", bounds_word(result)),
+          : concat(" that ", word_for(analysis.met, "meets", "meet"), " the ", bounds_word(result)),
       ", ", count_text(analysis.dominated), " dominated; ", count_text(compared),
-      compared == 1 ? " remains" : " remain", " after the final comparison");
+      word_for(compared, " remains", " remain"), " after the final comparison");
 }
 
 std::string hypervolume_text(const TuneResult& result, const TuneAnalysis& analysis) {
@@ -261,7 +269,7 @@ std::string now_missed_text(const TuneAnalysis& analysis) {
     return {};
   }
   return concat("In the final comparison ", configs_text(analysis.now_missed), " ",
-                verb(analysis.now_missed, "misses", "miss"),
+                word_for(analysis.now_missed, "misses", "miss"),
                 " a bound by a little; nothing else was left.");
 }
 

@@ -68,6 +68,9 @@ std::string metric_gain_text(const Judge& judge, const MetricInfo& info, double 
                              double by_default);
 // One line for each bound: "time_ns <= 12.3 us (0.8 * baseline); the baseline has 15.4 us".
 std::vector<std::string> bound_lines(const TuneResult& result);
+// "; 1,234 legal configs, 1,146 of them not tried": how much of the space the search saw, as far as
+// that is known.
+std::string tried_text(const TuneResult& result);
 // "88 configs meet the bounds, 12 miss one and are kept, 100 miss one"; empty without bounds.
 std::string bounds_met_text(const TuneResult& result, const TuneAnalysis& analysis);
 // "front: ..." and "hypervolume: ..." without their names; of several targets.
