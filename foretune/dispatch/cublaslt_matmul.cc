@@ -5,12 +5,12 @@
 #include <exception>
 #include <filesystem>
 #include <memory>
-#include <system_error>
 #include <utility>
 
 #include "foretune/base/c_errors.h"
 #include "foretune/base/c_text.h"
 #include "foretune/dispatch/cublaslt_dispatch.h"
+#include "foretune/dispatch/internal/trials_file.h"
 #include "foretune/model/model_file.h"
 
 struct foretune_cublaslt {
@@ -55,24 +55,20 @@ Status open(const foretune_cublaslt_options& options, foretune_cublaslt** out) {
   auto opened = std::make_unique<foretune_cublaslt>();
   if (options.trials_path != nullptr) {
     opened->trials_path = options.trials_path;
-    cpp.dispatch.keep_trials = true;
   }
-  FORETUNE_TRY(opened->dispatcher, CublasltDispatcher::open(std::move(cpp)));
-  std::error_code none;
-  if (std::filesystem::exists(opened->trials_path, none)) {
-    FORETUNE_TRY_STATUS(opened->dispatcher->dispatcher().load_choices(opened->trials_path));
-  }
+  FORETUNE_TRY(opened->dispatcher,
+               dispatch_internal::open_with_trials(CublasltDispatcher::open, std::move(cpp),
+                                                   opened->trials_path));
   *out = opened.release();
   return {};
 }
 
 Status save(const foretune_cublaslt* opened) {
-  if (opened == nullptr || opened->trials_path.empty()) {
-    return fail(ErrorCode::kInvalidArgument, "no file was given for trials");
+  if (opened == nullptr) {
+    return fail(ErrorCode::kInvalidArgument, "foretune must not be NULL");
   }
-  FORETUNE_TRY_STATUS(
-      opened->dispatcher->dispatcher().append_trials(opened->trials_path, "cublaslt"));
-  return {};
+  return dispatch_internal::save_trials(opened->dispatcher->dispatcher(), opened->trials_path,
+                                        "cublaslt");
 }
 
 }  // namespace

@@ -6,12 +6,12 @@
 #include <exception>
 #include <filesystem>
 #include <memory>
-#include <system_error>
 #include <utility>
 
 #include "foretune/base/c_errors.h"
 #include "foretune/base/c_text.h"
 #include "foretune/dispatch/cudnn_dispatch.h"
+#include "foretune/dispatch/internal/trials_file.h"
 #include "foretune/model/model_file.h"
 
 struct foretune_cudnn {
@@ -70,23 +70,19 @@ Status open(const foretune_cudnn_options& options, foretune_cudnn** out) {
       options.workspace_limit == 0 ? kDefaultWorkspace : options.workspace_limit;
   if (options.trials_path != nullptr) {
     opened->trials_path = options.trials_path;
-    cpp.dispatch.keep_trials = true;
   }
-  FORETUNE_TRY(opened->dispatcher, CudnnDispatcher::open(std::move(cpp)));
-  std::error_code none;
-  if (std::filesystem::exists(opened->trials_path, none)) {
-    FORETUNE_TRY_STATUS(opened->dispatcher->dispatcher().load_choices(opened->trials_path));
-  }
+  FORETUNE_TRY(opened->dispatcher, dispatch_internal::open_with_trials(
+                                       CudnnDispatcher::open, std::move(cpp), opened->trials_path));
   *out = opened.release();
   return {};
 }
 
-Status save_trials(const foretune_cudnn* opened) {
-  if (opened == nullptr || opened->trials_path.empty()) {
-    return fail(ErrorCode::kInvalidArgument, "no file was given for trials");
+Status save(const foretune_cudnn* opened) {
+  if (opened == nullptr) {
+    return fail(ErrorCode::kInvalidArgument, "foretune must not be NULL");
   }
-  FORETUNE_TRY_STATUS(opened->dispatcher->dispatcher().append_trials(opened->trials_path, "cudnn"));
-  return {};
+  return dispatch_internal::save_trials(opened->dispatcher->dispatcher(), opened->trials_path,
+                                        "cudnn");
 }
 
 Result<DataType> type_of(const foretune_cudnn_problem& problem) {
@@ -185,7 +181,7 @@ void foretune_cudnn_close(foretune_cudnn* foretune) { delete foretune; }
 
 int foretune_cudnn_save(foretune_cudnn* foretune, char* message, size_t message_size) {
   return ::foretune::report_errors(message, message_size,
-                                   [&] { return ::foretune::save_trials(foretune); });
+                                   [&] { return ::foretune::save(foretune); });
 }
 
 int foretune_cudnn_workspace(foretune_cudnn* foretune, const foretune_cudnn_problem* problem,

@@ -24,8 +24,9 @@ class Chain {
       ask_model();
     }
     add_fallbacks();
-    if (has_ranked_ && compares() && !is_full()) {
-      fill_with_ranked();
+    has_asked_fallbacks_ = true;
+    if (pick_ && compares()) {
+      add_followers(*pick_);
     }
     if (starts_with_fallback_) {
       const auto first = std::ranges::find(made_.all, ChoiceSource::kHeuristic, &Option::source);
@@ -46,8 +47,10 @@ class Chain {
   [[nodiscard]] bool compares() const {
     return options_.measure_top > 1 && source_.provider->trusts_fallbacks();
   }
+  // Keeps a place for the first fallback until the fallbacks have been asked.
   [[nodiscard]] bool has_enough_of_model() const {
-    return made_.all.size() + (compares() ? 1U : 0U) >=
+    const bool keeps_place = compares() && !has_asked_fallbacks_;
+    return made_.all.size() + (keeps_place ? 1U : 0U) >=
            static_cast<std::size_t>(options_.measure_top);
   }
 
@@ -121,48 +124,43 @@ class Chain {
   // Adds the pick, and what follows it in the ranking as long as more is wanted. Returns false when
   // it stopped at a config that gains too little.
   bool add_ranked(const Choice& choice) {
-    const Selector& selector = *source_.selector;
-    if (!keeps_margin(selector.config(choice.candidate), choice.score)) {
+    const Config config = source_.selector->config(choice.candidate);
+    if (!keeps_margin(config, choice.score)) {
       return false;
     }
-    has_ranked_ = true;
-    std::string refusal = add(selector.config(choice.candidate), ChoiceSource::kModel);
-    std::size_t refusals = refusal.empty() ? 0 : 1;
-    if (refusals > 0) {
+    pick_ = choice.candidate;
+    if (const std::string refusal = add(config, ChoiceSource::kModel); !refusal.empty()) {
+      refusals_ = 1;
       made_.note = concat("the model's first is refused: ", refusal);
     }
-    if (has_enough_of_model()) {
-      return true;
-    }
-    for (const RankedCandidate& ranked : selector.rank(*call_.problem)) {
-      if (has_enough_of_model() || refusals == kMostRefusals) {
-        break;
-      }
-      const Config config = selector.config(ranked.candidate);
-      if (ranked.candidate == choice.candidate) {
-        continue;
-      }
-      if (!keeps_margin(config, ranked.score)) {
-        return false;
-      }
-      refusals += add(config, ChoiceSource::kModel).empty() ? 0U : 1U;
+    if (!add_followers(choice.candidate)) {
+      return false;
     }
     if (made_.all.empty()) {
-      made_.note = concat("none of the model's best ", refusals, " can run here; ", made_.note);
+      made_.note = concat("none of the model's best ", refusals_, " can run here; ", made_.note);
     }
     return true;
   }
 
-  // Takes the place that was kept for a fallback if there is none to try.
-  void fill_with_ranked() {
-    std::size_t refusals = 0;
-    for (const RankedCandidate& ranked : source_.selector->rank(*call_.problem)) {
-      if (is_full() || refusals == kMostRefusals) {
-        return;
-      }
-      refusals +=
-          add(source_.selector->config(ranked.candidate), ChoiceSource::kModel).empty() ? 0U : 1U;
+  // Adds what follows the pick in the ranking, from where an earlier call stopped. Returns as
+  // add_ranked().
+  bool add_followers(std::uint32_t pick) {
+    if (has_enough_of_model()) {
+      return true;  // without a ranking, for which the whole pool is scored
     }
+    const std::vector<RankedCandidate> ranking = source_.selector->rank(*call_.problem);
+    for (; next_ < ranking.size() && !has_enough_of_model() && refusals_ < kMostRefusals; ++next_) {
+      const auto& [candidate, score] = ranking[next_];
+      if (candidate == pick) {
+        continue;
+      }
+      const Config config = source_.selector->config(candidate);
+      if (!keeps_margin(config, score)) {
+        return false;
+      }
+      refusals_ += add(config, ChoiceSource::kModel).empty() ? 0U : 1U;
+    }
+    return true;
   }
 
   // Adds the portfolio, first its best-ranked config outside of the applicability domain.
@@ -236,7 +234,10 @@ class Chain {
   std::unique_ptr<KernelMaker> maker_;
   std::optional<Baseline> baseline_;
   std::optional<double> baseline_score_;
-  bool has_ranked_ = false;
+  std::optional<std::uint32_t> pick_;  // the model's, if it keeps the margin
+  std::size_t next_ = 0;               // position in the ranking
+  std::size_t refusals_ = 0;           // of the pick and the ranking
+  bool has_asked_fallbacks_ = false;
   bool starts_with_fallback_ = false;
   Options made_;
 };

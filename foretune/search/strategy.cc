@@ -30,6 +30,14 @@ tl::unexpected<Error> no_strategy(std::string_view name, const std::vector<std::
                            : concat("; did you mean '", near, "'?"));
 }
 
+Status check_walkable(std::string_view strategy, const Space& space) {
+  if (space.sequential() == nullptr) {
+    return fail(ErrorCode::kUnsupported, "the strategy '", strategy,
+                "' walks spaces that are built step by step, and ", space.schema().name, " is not");
+  }
+  return {};
+}
+
 std::span<const StrategyEntry* const> strategies() { return table().rows(); }
 
 Status register_strategy(StrategyEntry entry) {

@@ -101,6 +101,8 @@ struct StrategyEntry {
   // True for a strategy that needs a space built step by step (Space::sequential()).
   bool steps_only = false;
 };
+// Errors: kUnsupported for a space that is not built step by step, naming the strategy.
+Status check_walkable(std::string_view strategy, const Space& space);
 
 // Returns all strategies, those of this build first (strategies.inc). They propose legal configs in
 // canonical form, none twice.

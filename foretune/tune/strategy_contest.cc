@@ -272,10 +272,8 @@ Status check_contestants(std::span<const Contestant> contestants, const Space& s
   for (const StrategyEntry* const entry : strategies()) {
     const bool takes_part = std::ranges::any_of(
         contestants, [&](const Contestant& each) { return each.strategy == entry->name; });
-    if (takes_part && entry->steps_only && space.sequential() == nullptr) {
-      return fail(ErrorCode::kUnsupported, "the strategy '", entry->name,
-                  "' walks spaces that are built step by step, and ", space.schema().name,
-                  " is not");
+    if (takes_part && entry->steps_only) {
+      FORETUNE_TRY_STATUS(check_walkable(entry->name, space));
     }
   }
   return {};

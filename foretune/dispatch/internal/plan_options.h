@@ -3,17 +3,17 @@
 #pragma once
 
 #include <compare>
-#include <filesystem>
 #include <map>
 #include <memory>
 #include <mutex>
 #include <string>
-#include <system_error>
+#include <string_view>
 #include <utility>
 
 #include "foretune/base/fork.h"
 #include "foretune/base/result.h"
 #include "foretune/dispatch/gemm_dispatch.h"
+#include "foretune/dispatch/internal/trials_file.h"
 #include "foretune/model/model_file.h"
 
 namespace foretune::internal {
@@ -48,16 +48,11 @@ Result<std::unique_ptr<FrontEnd>> open_front_end(const PlanOptions& options) {
   CpuDispatchOptions opened;
   opened.threads = options.threads;
   opened.dispatch.measure_top = options.measure_top;
-  opened.dispatch.keep_trials = !options.choices_path.empty();
   if (!options.model_path.empty()) {
     FORETUNE_TRY(opened.model, read_model(options.model_path));
   }
-  FORETUNE_TRY(std::unique_ptr<FrontEnd> made, FrontEnd::for_this_cpu(std::move(opened)));
-  std::error_code none;
-  if (!options.choices_path.empty() && std::filesystem::exists(options.choices_path, none)) {
-    FORETUNE_TRY_STATUS(made->dispatcher().load_choices(options.choices_path));
-  }
-  return made;
+  return dispatch_internal::open_with_trials(FrontEnd::for_this_cpu, std::move(opened),
+                                             options.choices_path);
 }
 
 // Returns the front end (ConvDispatcher, SparseDispatcher) for the options, which is made when it
@@ -78,11 +73,7 @@ Result<FrontEnd*> front_end_of(const PlanOptions& options) {
 // Appends what the trials of all plans with these options measured since the last call.
 template <class FrontEnd>
 Status save_trials(FrontEnd& front_end, const PlanOptions& options, std::string_view family) {
-  if (options.choices_path.empty()) {
-    return fail(ErrorCode::kInvalidArgument, "no file was given for choices");
-  }
-  FORETUNE_TRY_STATUS(front_end.dispatcher().append_trials(options.choices_path, family));
-  return {};
+  return dispatch_internal::save_trials(front_end.dispatcher(), options.choices_path, family);
 }
 
 }  // namespace foretune::internal

@@ -316,10 +316,7 @@ const StrategyEntry& guided_strategy() {
 
 Result<std::unique_ptr<Strategy>> create_walk(std::string_view name, const Space& space,
                                               const StrategyOptions& options) {
-  if (space.sequential() == nullptr) {
-    return fail(ErrorCode::kUnsupported, "the strategy '", name,
-                "' walks spaces that are built step by step, and ", space.schema().name, " is not");
-  }
+  FORETUNE_TRY_STATUS(check_walkable(name, space));
   if (name == "guided" && options.learner == nullptr) {
     return fail(ErrorCode::kInvalidArgument, "the strategy 'guided' needs what learns");
   }
