@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import argparse
 import os
-import re
 import sys
 from dataclasses import dataclass
 from pathlib import Path
@@ -21,9 +20,7 @@ from pathlib import Path
 sys.dont_write_bytecode = True  # CI's clone stays as it was
 
 from changes import changed_files  # noqa: E402
-from sources import ROOT  # noqa: E402
-
-INCLUDE = re.compile(r'^#include "(.*)"$', re.M)
+from sources import ROOT, included_files  # noqa: E402
 
 
 @dataclass
@@ -59,7 +56,7 @@ def named_files(program: Program) -> set[str]:
     for source in program.sources:
         path = ROOT / source
         if path.is_file() and source.endswith((".h", ".cc")):
-            for header in INCLUDE.findall(path.read_text(encoding="utf-8")):
+            for header in included_files(path):
                 out |= {header, header.removesuffix(".h") + ".cc"}
     return out
 

@@ -19,21 +19,15 @@ sys.dont_write_bytecode = True  # CI's clone stays as it was
 
 from changes import changed_files  # noqa: E402
 from check_tidy import BUILD, TIDY_STEPS  # noqa: E402
-from sources import ROOT  # noqa: E402
+from sources import ROOT, included_files  # noqa: E402
 
 OBJECT = re.compile(r"^build (\S+_verify_interface_header_sets/(\S+\.h)\.cxx\.o):", re.M)
-INCLUDE = re.compile(r'^#include "(.*)"$', re.M)
 
 
 def headers_to_check(headers: list[str], changed: set[str] | None) -> list[str]:
     if changed is None:
         return headers
-    chosen = []
-    for header in headers:
-        included = INCLUDE.findall((ROOT / header).read_text(encoding="utf-8"))
-        if changed & {header, *included}:
-            chosen.append(header)
-    return chosen
+    return [header for header in headers if changed & {header, *included_files(ROOT / header)}]
 
 
 def main() -> int:

@@ -30,7 +30,7 @@ from pathlib import Path
 sys.dont_write_bytecode = True  # CI's clone stays as it was
 
 from changes import changed_files  # noqa: E402
-from sources import ROOT, is_test_file  # noqa: E402
+from sources import ROOT, included_files, is_test_file  # noqa: E402
 
 BUILD = ROOT / "build/tidy"
 UNITY_BUILD = ROOT / "build/asan"
@@ -41,7 +41,6 @@ MOST_ANALYZED = 50  # sources, without --all
 WITHOUT_ANALYZER = ["-checks=-clang-analyzer-*"]
 OF_UNITY = ["-checks=-clang-analyzer-*,-bugprone-suspicious-include",
             r"-header-filter=/(foretune|tools|bench|fuzz|examples)/.*\.(h|cc)$"]
-UNITY_INCLUDE = re.compile(r'^#include "(.*)"$', re.M)
 FINDING = re.compile(r"(?:warning|error): ")
 
 
@@ -87,8 +86,7 @@ def joined(sources: list[str]) -> dict[str, Path]:
         file = Path(command["file"])
         if not file.name.startswith("unity_"):
             continue
-        parts = {os.path.relpath(part, ROOT)
-                 for part in UNITY_INCLUDE.findall(file.read_text(encoding="utf-8"))}
+        parts = {os.path.relpath(part, ROOT) for part in included_files(file)}
         if parts & set(sources):
             work[os.path.relpath(file, ROOT)] = UNITY_BUILD
             seen |= parts

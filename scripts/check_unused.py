@@ -15,12 +15,11 @@ import sys
 from collections import Counter
 from pathlib import Path
 
-from sources import ROOT, is_test_file, report, sources
+from sources import ROOT, included_files, is_test_file, report, sources
 
 ALLOWED = ROOT / "scripts/unused_allowed.txt"
 STRIPPED = re.compile(r'//[^\n]*|/\*.*?\*/|R"(\w*)\(.*?\)\1"|"(?:\\.|[^"\\\n])*"|'
                       r"'(?:\\.|[^'\\\n])'", re.S)
-INCLUDE = re.compile(r'#include "([^"]+)"')
 WORD = re.compile(r"[A-Za-z_]\w*")
 # A declaration at the beginning of a line, or of a member two columns in.
 FUNCTION = re.compile(r"^(?:  )?(?:\[\[nodiscard\]\] )?(?:static |virtual |inline |constexpr |explicit )*"
@@ -78,8 +77,7 @@ def main() -> int:
     uses.update({f"{row}_{ending}": 2 for row in rows for ending in endings})
     found = {word: file for word, file in {**declared, **enumerators}.items()
              if uses[word] <= own[word] and word not in IMPLICIT}
-    included = {header for name in product
-                for header in INCLUDE.findall((ROOT / name).read_text(encoding="utf-8"))}
+    included = {header for name in product for header in included_files(ROOT / name)}
     for name in product:
         if (name.suffix == ".h" and name.parts[0] == "foretune" and str(name) not in included
                 and 'extern ""' not in product[name]):

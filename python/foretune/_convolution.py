@@ -19,7 +19,7 @@ import numpy as np
 import numpy.typing as npt
 
 from . import _foretune
-from ._dispatcher import CpuDispatcher
+from ._dispatcher import CpuDispatcher, chosen_dispatcher
 from ._errors import InvalidArgumentError, UnsupportedError
 from ._model import Model
 from .loops import whole_number
@@ -191,23 +191,7 @@ def _check_type(native: _foretune.ConvDispatcher, problem: str, dtype: np.dtype[
         raise UnsupportedError(f"convolutions of arrays are float32, not {dtype.name}")
 
 
-_lock = threading.Lock()
-_dispatchers: dict[int | None, ConvDispatcher] = {}
-
-
-def _chosen(threads: int | None, dispatcher: ConvDispatcher | None) -> ConvDispatcher:
-    """Returns the caller's dispatcher, or the one for a number of threads, which is kept."""
-    if dispatcher is not None:
-        if not isinstance(dispatcher, ConvDispatcher):
-            raise InvalidArgumentError(
-                f"dispatcher is a ConvDispatcher, not {type(dispatcher).__name__}")
-        if threads is not None:
-            raise InvalidArgumentError("threads are those of the dispatcher; give one of the two")
-        return dispatcher
-    with _lock:
-        if threads not in _dispatchers:
-            _dispatchers[threads] = ConvDispatcher(threads=threads)
-        return _dispatchers[threads]
+_chosen = functools.partial(chosen_dispatcher, ConvDispatcher, "ConvDispatcher")
 
 
 def conv(input: Array, weight: Array, bias: Array | None = None, *, stride: Steps = 1,

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import os
-from typing import Any
+import threading
+from typing import Any, TypeVar
 
+from ._errors import InvalidArgumentError
 from ._model import Model
 from .loops import whole_number
 
@@ -29,3 +31,25 @@ class CpuDispatcher:
         """Appends the measurements of trials since the last call to the data set at ``path``.
         Returns their number."""
         return self._native.append_trials(os.fspath(path))
+
+
+Kind = TypeVar("Kind", bound=CpuDispatcher)
+
+_lock = threading.Lock()
+_dispatchers: dict[tuple[type[CpuDispatcher], int | None], Any] = {}
+
+
+def chosen_dispatcher(kind: type[Kind], name: str, threads: int | None,
+                      dispatcher: Kind | None) -> Kind:
+    """Returns the caller's dispatcher, or the one for a number of threads, which is kept.
+    ``name`` is the kind's, for messages."""
+    if dispatcher is not None:
+        if not isinstance(dispatcher, kind):
+            raise InvalidArgumentError(f"dispatcher is a {name}, not {type(dispatcher).__name__}")
+        if threads is not None:
+            raise InvalidArgumentError("threads are those of the dispatcher; give one of the two")
+        return dispatcher
+    with _lock:
+        if (kind, threads) not in _dispatchers:
+            _dispatchers[kind, threads] = kind(threads=threads)
+        return _dispatchers[kind, threads]

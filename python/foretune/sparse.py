@@ -11,15 +11,15 @@ needed: an object with ``tocsr()``, or with ``shape``, ``indptr``, ``indices`` a
 
 from __future__ import annotations
 
+import functools
 import os
-import threading
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from . import _foretune
-from ._dispatcher import CpuDispatcher
+from ._dispatcher import CpuDispatcher, chosen_dispatcher
 from ._errors import InvalidArgumentError, UnsupportedError
 from ._model import Model
 from .loops import whole_number
@@ -58,23 +58,7 @@ class Dispatcher(CpuDispatcher):
         super().__init__(_foretune.SparseDispatcher, threads, measure_top, model, choices)
 
 
-_lock = threading.Lock()
-_dispatchers: dict[int | None, Dispatcher] = {}
-
-
-def _chosen(threads: int | None, dispatcher: Dispatcher | None) -> Dispatcher:
-    """Returns the caller's dispatcher, or the one for a number of threads, which is kept."""
-    if dispatcher is not None:
-        if not isinstance(dispatcher, Dispatcher):
-            raise InvalidArgumentError(
-                f"dispatcher is a foretune.sparse.Dispatcher, not {type(dispatcher).__name__}")
-        if threads is not None:
-            raise InvalidArgumentError("threads are those of the dispatcher; give one of the two")
-        return dispatcher
-    with _lock:
-        if threads not in _dispatchers:
-            _dispatchers[threads] = Dispatcher(threads=threads)
-        return _dispatchers[threads]
+_chosen = functools.partial(chosen_dispatcher, Dispatcher, "foretune.sparse.Dispatcher")
 
 
 def _rows_of(matrix: Any) -> Any:
