@@ -85,4 +85,15 @@ SpaceDefinition cublaslt_space() {
   return definition;
 }
 
+Result<FamilyInfo> cublaslt_info() {
+  FamilyInfo info;
+  info.name = kCublasltName;
+  info.description = kCublasltDescription;
+  info.problem_type = kGemmProblem;
+  info.config_schema = cublaslt_schema();
+  FORETUNE_TRY(info.space, CompiledSpace::create(cublaslt_space()));
+  info.feature_table = "gemm-cublaslt";
+  return info;
+}
+
 }  // namespace foretune

@@ -46,6 +46,16 @@ SpaceDefinition cudnn_space() {
   return definition;
 }
 
+Result<FamilyInfo> cudnn_info() {
+  FamilyInfo info;
+  info.name = kCudnnName;
+  info.description = kCudnnDescription;
+  info.problem_type = kConvProblem;
+  info.config_schema = cudnn_schema();
+  FORETUNE_TRY(info.space, CompiledSpace::create(cudnn_space()));
+  return info;
+}
+
 Result<std::vector<Config>> parse_cudnn_configs(std::string_view text) {
   std::vector<Config> configs;
   std::size_t number = 0;

@@ -6,35 +6,17 @@
 
 namespace foretune::cudnn {
 
-Result<SessionOptions> SessionOptions::parse(const FamilyOptions& options, std::string_view family,
-                                             std::string_view file_option) {
-  SessionOptions parsed;
-  for (const auto& [name, value] : options.parameters) {
-    if (name == file_option) {
-      parsed.file = value;
-      continue;
-    }
-    if (name == "cudnn") {
-      parsed.cudnn = {value};
-      continue;
-    }
-    if (name == "deterministic") {
-      FORETUNE_TRY(const std::int64_t flag, cuda::parse_option_number(name, value, 0, 1));
-      parsed.deterministic = flag != 0;
-      continue;
-    }
-    FORETUNE_TRY(const bool is_known, parsed.take(name, value));
-    if (!is_known) {
-      return fail(ErrorCode::kInvalidArgument, family, " has no option '", name,
-                  "'; it has: ", file_option,
-                  ", deterministic, device, workspace_mb, clock_log, driver, nvml, cudnn");
-    }
+Result<bool> SessionOptions::take(std::string_view name, const std::string& value) {
+  if (name == "cudnn") {
+    cudnn = {value};
+    return true;
   }
-  return parsed;
-}
-
-Support SessionOptions::available(const Result<SessionOptions>& parsed) {
-  return parsed ? parsed->DeviceOptions::available() : Support::yes();
+  if (name == "deterministic") {
+    FORETUNE_TRY(const std::int64_t flag, cuda::parse_option_number(name, value, 0, 1));
+    deterministic = flag != 0;
+    return true;
+  }
+  return DeviceOptions::take(name, value);
 }
 
 Result<std::shared_ptr<Session>> Session::open(const SessionOptions& options) {
@@ -76,11 +58,6 @@ Result<std::vector<std::shared_ptr<const Library>>> Session::libraries(std::size
   }
   return std::vector<std::shared_ptr<const Library>>(
       libraries_.begin(), libraries_.begin() + static_cast<std::ptrdiff_t>(count));
-}
-
-Support fits_memory(const ConvProblem& problem, double memory_bytes) {
-  const double wide = 4.0 * problem.bytes() / bytes_per_element(problem.dtype());
-  return cuda::fits_memory(problem.bytes() + wide, memory_bytes);
 }
 
 }  // namespace foretune::cudnn

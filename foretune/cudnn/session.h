@@ -1,6 +1,6 @@
 // An open GPU with cuDNN, and the family options that select it.
 //
-//   FORETUNE_TRY(const auto parsed, SessionOptions::parse(options, "cudnn", "configs"));
+//   FORETUNE_TRY(const auto parsed, cuda::parse_options<SessionOptions>(given, name, "configs"));
 //   FORETUNE_TRY(const std::shared_ptr<Session> session, Session::open(parsed));
 //
 // Thread safety: plain values; a session belongs to one thread. Cost: opening takes seconds,
@@ -27,18 +27,13 @@ inline constexpr std::int64_t kDefaultWorkspaceMb = 1024;
 struct SessionOptions : cuda::DeviceOptions {
   SessionOptions() { workspace_mb = kDefaultWorkspaceMb; }
 
-  std::string file;  // named by the family's own option
   std::vector<std::string> cudnn{"libcudnn.so.9", "/usr/local/cuda/lib64/libcudnn.so.9"};
   bool deterministic = false;
 
-  // Parses the options of a family, which has one option of its own that names a file:
-  // `file_option`. Errors: kInvalidArgument for an unknown option and for values that make no
-  // sense.
-  static Result<SessionOptions> parse(const FamilyOptions& options, std::string_view family,
-                                      std::string_view file_option);
-  // Returns no when the system has no NVIDIA driver and the options name none. Leaves it to parse()
-  // to refuse options that make no sense.
-  static Support available(const Result<SessionOptions>& parsed);
+  static constexpr std::string_view kNames =
+      "deterministic, device, workspace_mb, clock_log, driver, nvml, cudnn";
+  // As DeviceOptions::take(), with `cudnn` and `deterministic`.
+  Result<bool> take(std::string_view name, const std::string& value);
 };
 
 struct Session : cuda::DeviceSession {
@@ -59,9 +54,5 @@ struct Session : cuda::DeviceSession {
   std::shared_ptr<Convolution> last_;
   std::vector<std::shared_ptr<const Library>> libraries_;
 };
-
-// Returns no when the operands, their f32 copies and the reference do not fit a device with
-// `memory_bytes` (0: not known) of memory.
-Support fits_memory(const ConvProblem& problem, double memory_bytes);
 
 }  // namespace foretune::cudnn

@@ -228,12 +228,7 @@ Result<std::shared_ptr<CublasltProvider>> CublasltProvider::create(std::shared_p
   provider->api_ = std::move(api);
   provider->device_ = device;
   FamilyInfo& info = provider->info_;
-  info.name = "cublaslt";
-  info.description = "matrix products by NVIDIA's cuBLASLt, with an algorithm of our choice";
-  info.problem_type = kGemmProblem;
-  info.config_schema = cublaslt_schema();
-  FORETUNE_TRY(info.space, CompiledSpace::create(cublaslt_space()));
-  info.feature_table = "gemm-cublaslt";
+  FORETUNE_TRY(info, cublaslt_info());
   if (device != kNoDevice) {
     FORETUNE_TRY(info.fingerprint, cuda::read_device_facts(driver, device));
     info.fingerprint.isa += concat(" ", kVersionPrefix, place.version);

@@ -139,11 +139,7 @@ Result<std::shared_ptr<CudnnProvider>> CudnnProvider::create(const cudnn::Api& a
                                                              std::shared_ptr<PlanLibrary> library) {
   std::shared_ptr<CudnnProvider> provider(new CudnnProvider());
   FamilyInfo& info = provider->info_;
-  info.name = "cudnn";
-  info.description = "convolutions by NVIDIA's cuDNN, with an engine and knobs of our choice";
-  info.problem_type = kConvProblem;
-  info.config_schema = cudnn_schema();
-  FORETUNE_TRY(info.space, CompiledSpace::create(cudnn_space()));
+  FORETUNE_TRY(info, cudnn_info());
   info.feature_table = "conv-cudnn-plain";
   FORETUNE_TRY(info.fingerprint, cuda::read_device_facts(driver, device));
   const std::string version = library_version(api.get_version());

@@ -78,7 +78,8 @@ Result<double> DeviceSession::read_energy_j() const {
   return energy->read_j();
 }
 
-Support fits_memory(double bytes, double memory_bytes) {
+Support fits_memory(double operand_bytes, double element_bytes, double memory_bytes) {
+  const double bytes = operand_bytes + 4.0 * operand_bytes / element_bytes;
   if (memory_bytes > 0 && bytes > 0.8 * memory_bytes) {
     return Support::no("the operands and their reference take ", fixed(bytes / 1e9, 1),
                        " GB of the ", fixed(memory_bytes / 1e9, 1), " GB of memory");

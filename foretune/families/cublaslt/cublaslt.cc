@@ -15,6 +15,7 @@
 #include "foretune/cublaslt/product_family.h"
 #include "foretune/cublaslt/product_run.h"
 #include "foretune/cublaslt/session.h"
+#include "foretune/cuda/measuring/device_session.h"
 #include "foretune/families/cublaslt/portfolio.h"
 #include "foretune/problem/gemm/gemm.h"
 #include "foretune/space/listed_space.h"
@@ -28,7 +29,6 @@ using cublaslt::ProductFamily;
 using cublaslt::Session;
 using cublaslt::SessionOptions;
 
-constexpr std::string_view kName = "cublaslt";
 constexpr std::string_view kFileOption = "configs";
 // Sizes must be multiples of this in f8 kernels.
 constexpr std::int64_t kF8Multiple = 16;
@@ -78,8 +78,8 @@ class Cublaslt final : public ProductFamily<Session, CublasltFamily> {
         return Support::no("f8e4m3 products need sizes that are multiples of ", kF8Multiple);
       }
     }
-    return cublaslt::fits_memory(*gemm,
-                                 info().fingerprint.hardware.get(HardwareValue::kMemoryBytes));
+    return cuda::fits_memory(gemm->bytes(), bytes_per_element(gemm->dtype()),
+                             info().fingerprint.hardware.get(HardwareValue::kMemoryBytes));
   }
 
   Result<std::unique_ptr<Space>> space(const Problem& problem) const override {
@@ -136,19 +136,15 @@ class Cublaslt final : public ProductFamily<Session, CublasltFamily> {
 }  // namespace
 
 Support cublaslt_available(const FamilyOptions& options) {
-  return SessionOptions::available(SessionOptions::parse(options, kName, kFileOption));
+  return cuda::are_available(
+      cuda::parse_options<SessionOptions>(options, kCublasltName, kFileOption));
 }
 
 Result<std::unique_ptr<CublasltFamily>> create_cublaslt(const FamilyOptions& options) {
-  FORETUNE_TRY(SessionOptions parsed, SessionOptions::parse(options, kName, kFileOption));
-  FamilyInfo info;
-  info.name = kName;
-  info.description = "matrix products by NVIDIA's cuBLASLt, with an algorithm of our choice";
-  info.problem_type = kGemmProblem;
-  info.config_schema = cublaslt_schema();
-  FORETUNE_TRY(info.space, CompiledSpace::create(cublaslt_space()));
+  FORETUNE_TRY(SessionOptions parsed,
+               cuda::parse_options<SessionOptions>(options, kCublasltName, kFileOption));
+  FORETUNE_TRY(FamilyInfo info, cublaslt_info());
   info.fingerprint = options.fingerprint;
-  info.feature_table = "gemm-cublaslt";
   info.metrics = {metric_info(kEnergyJ)};
   info.needs_worker = true;
   std::vector<Config> portfolio;
@@ -173,12 +169,11 @@ Result<std::unique_ptr<Family>> make_cublaslt(const FamilyOptions& options) {
 }
 
 const FamilyEntry& cublaslt_family() {
-  static const FamilyEntry entry{
-      .name = "cublaslt",
-      .description = "matrix products by NVIDIA's cuBLASLt, with an algorithm of our choice",
-      .available = cublaslt_available,
-      .create = make_cublaslt,
-      .on_device = true};
+  static const FamilyEntry entry{.name = std::string(kCublasltName),
+                                 .description = std::string(kCublasltDescription),
+                                 .available = cublaslt_available,
+                                 .create = make_cublaslt,
+                                 .on_device = true};
   return entry;
 }
 

@@ -9,6 +9,7 @@
 #include "foretune/base/text.h"
 #include "foretune/cuda/measuring/device_family.h"
 #include "foretune/cuda/measuring/device_run.h"
+#include "foretune/cuda/measuring/device_session.h"
 #include "foretune/cudnn/conv_data.h"
 #include "foretune/cudnn/convolution.h"
 #include "foretune/cudnn/session.h"
@@ -24,9 +25,6 @@ using cudnn::Plan;
 using cudnn::Session;
 using cudnn::SessionOptions;
 
-constexpr std::string_view kName = "cudnn";
-constexpr std::string_view kDescription =
-    "convolutions by NVIDIA's cuDNN, with an engine and knobs of our choice";
 constexpr std::string_view kFileOption = "configs";
 
 // The ranks that the space has without a file.
@@ -92,7 +90,8 @@ class Cudnn final : public cuda::DeviceFamily<Session, CudnnFamily> {
     if (Support possible = cudnn::has_reference(*conv); !possible) {
       return possible;
     }
-    return cudnn::fits_memory(*conv, info().fingerprint.hardware.get(HardwareValue::kMemoryBytes));
+    return cuda::fits_memory(conv->bytes(), bytes_per_element(conv->dtype()),
+                             info().fingerprint.hardware.get(HardwareValue::kMemoryBytes));
   }
 
   Result<std::unique_ptr<Space>> space(const Problem& problem) const override {
@@ -167,17 +166,13 @@ class Cudnn final : public cuda::DeviceFamily<Session, CudnnFamily> {
 }  // namespace
 
 Support cudnn_available(const FamilyOptions& options) {
-  return SessionOptions::available(SessionOptions::parse(options, kName, kFileOption));
+  return cuda::are_available(cuda::parse_options<SessionOptions>(options, kCudnnName, kFileOption));
 }
 
 Result<std::unique_ptr<CudnnFamily>> create_cudnn(const FamilyOptions& options) {
-  FORETUNE_TRY(SessionOptions parsed, SessionOptions::parse(options, kName, kFileOption));
-  FamilyInfo info;
-  info.name = kName;
-  info.description = kDescription;
-  info.problem_type = kConvProblem;
-  info.config_schema = cudnn_schema();
-  FORETUNE_TRY(info.space, CompiledSpace::create(cudnn_space()));
+  FORETUNE_TRY(SessionOptions parsed,
+               cuda::parse_options<SessionOptions>(options, kCudnnName, kFileOption));
+  FORETUNE_TRY(FamilyInfo info, cudnn_info());
   info.fingerprint = options.fingerprint;
   info.feature_table = "conv-cudnn";
   info.metrics = {metric_info(kWorkspaceBytes),
@@ -209,8 +204,8 @@ Result<std::unique_ptr<Family>> make_cudnn(const FamilyOptions& options) {
 }
 
 const FamilyEntry& cudnn_family() {
-  static const FamilyEntry entry{.name = std::string(kName),
-                                 .description = std::string(kDescription),
+  static const FamilyEntry entry{.name = std::string(kCudnnName),
+                                 .description = std::string(kCudnnDescription),
                                  .available = cudnn_available,
                                  .create = make_cudnn,
                                  .on_device = true};

@@ -15,6 +15,7 @@
 #include "foretune/cublaslt/product_run.h"
 #include "foretune/cublaslt/session.h"
 #include "foretune/cuda/kernel_file.h"
+#include "foretune/cuda/measuring/device_session.h"
 #include "foretune/problem/gemm/gemm.h"
 #include "foretune/space/listed_space.h"
 
@@ -267,8 +268,8 @@ class Triton final : public ProductFamily<TritonSession> {
     if (gemm->batch() > kMaxBatches) {
       return Support::no("more than ", kMaxBatches, " products at once");
     }
-    return cublaslt::fits_memory(*gemm,
-                                 info().fingerprint.hardware.get(HardwareValue::kMemoryBytes));
+    return cuda::fits_memory(gemm->bytes(), bytes_per_element(gemm->dtype()),
+                             info().fingerprint.hardware.get(HardwareValue::kMemoryBytes));
   }
 
   // Returns the legal configs; with a file of kernels, only those in the file.
@@ -322,11 +323,12 @@ class Triton final : public ProductFamily<TritonSession> {
 }  // namespace
 
 Support triton_available(const FamilyOptions& options) {
-  return SessionOptions::available(SessionOptions::parse(options, kName, kFileOption));
+  return cuda::are_available(cuda::parse_options<SessionOptions>(options, kName, kFileOption));
 }
 
 Result<std::unique_ptr<Family>> make_triton(const FamilyOptions& options) {
-  FORETUNE_TRY(SessionOptions parsed, SessionOptions::parse(options, kName, kFileOption));
+  FORETUNE_TRY(SessionOptions parsed,
+               cuda::parse_options<SessionOptions>(options, kName, kFileOption));
   std::shared_ptr<const KernelFile> kernels;
   if (!parsed.file.empty()) {
     FORETUNE_TRY(kernels, KernelFile::open(parsed.file));
