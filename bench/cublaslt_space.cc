@@ -422,7 +422,7 @@ Status resolve_ranks(const Arguments& arguments) {
   return journal->sync();
 }
 
-Status run(int argc, char** argv) {
+Status run(int argc, char** argv, Figures& /*figures*/) {
   FORETUNE_TRY(const Arguments arguments, parse(argc, argv));
   if (arguments.portfolio > 0) {
     return list_portfolio(arguments);
@@ -443,9 +443,5 @@ Status run(int argc, char** argv) {
 }  // namespace foretune
 
 int main(int argc, char** argv) {
-  if (const foretune::Status done = foretune::run(argc, argv); !done) {
-    std::fprintf(stderr, "%s\n", done.error().message.c_str());
-    return 1;
-  }
-  return 0;
+  return foretune::bench::run_program("cublaslt_space", argc, argv, foretune::run);
 }

@@ -29,7 +29,6 @@
 #include <cstdint>
 #include <cstdio>
 #include <fstream>
-#include <map>
 #include <memory>
 #include <optional>
 #include <set>
@@ -38,6 +37,7 @@
 #include <vector>
 
 #include "bench/bench_json.h"
+#include "bench/cudnn_answers.h"
 #include "bench/cudnn_crashes.h"
 #include "bench/gpu_device.h"
 #include "foretune/base/file.h"
@@ -56,8 +56,6 @@ namespace foretune {
 namespace {
 
 constexpr std::size_t kDirections = 3;
-// PyTorch's benchmark mode tries so many answers.
-constexpr std::size_t kBenchmarkAnswers = 10;
 // The answers of a heuristic that have a rank in the family's space.
 constexpr std::size_t kRanks = 16;
 constexpr std::size_t kFallbackRanks = 4;
@@ -235,7 +233,6 @@ class Layer {
   Status measure(const CudnnConfig& config);
   [[nodiscard]] CudnnConfig resolved(const CudnnConfig& config) const;
   Result<std::vector<CudnnConfig>> picks() const;
-  std::optional<CudnnConfig> benchmark_choice();
   Status finals();
 
   const Arguments& arguments_;
@@ -244,7 +241,7 @@ class Layer {
   Problem problem_;
   std::size_t direction_;
   const bench::CudnnCrashes& crashes_;
-  std::map<CudnnHeuristic, std::vector<CudnnConfig>> answers_;
+  bench::CudnnAnswers answers_;
   Scored ranking_;
   double best_ns_ = -1;
   std::string lines_;
@@ -257,12 +254,8 @@ Result<std::vector<CudnnConfig>> Layer::chosen(const std::vector<CudnnConfig>& f
   Rng rng(problem_.hash() + stream);
   rng.shuffle(std::span(order));
   if (model() != nullptr && !from.empty()) {
-    std::vector<Config> configs;
-    for (const CudnnConfig& config : order) {
-      configs.push_back(config.to_config());
-    }
     FORETUNE_TRY(const std::vector<double> scores,
-                 score_configs(model()->model(), problem_, configs));
+                 score_configs(model()->model(), problem_, bench::to_configs(order)));
     Scored scored;
     for (std::size_t i = 0; i < order.size(); ++i) {
       scored.emplace_back(scores[i], order[i]);
@@ -375,18 +368,14 @@ Result<std::vector<CudnnConfig>> Layer::picks() const {
     scored.emplace_back(candidate.score, config);
   }
   add_best(scored);
-  std::vector<Config> configs;
   std::vector<CudnnConfig> answers;
   for (const auto& [heuristic, some] : answers_) {
     for (const CudnnConfig& config : some) {
       add_new(answers, config);
     }
   }
-  for (const CudnnConfig& config : answers) {
-    configs.push_back(config.to_config());
-  }
   FORETUNE_TRY(const std::vector<double> scores,
-               score_configs(model()->model(), problem_, configs));
+               score_configs(model()->model(), problem_, bench::to_configs(answers)));
   for (std::size_t i = 0; i < answers.size(); ++i) {
     scored.emplace_back(scores[i], answers[i]);
   }
@@ -402,30 +391,6 @@ Result<std::vector<CudnnConfig>> Layer::picks() const {
   return picks;
 }
 
-// Times what PyTorch's benchmark mode would try, one window each, and returns the fastest.
-std::optional<CudnnConfig> Layer::benchmark_choice() {
-  std::vector<CudnnConfig> tried = answers_[CudnnHeuristic::kA];
-  tried.resize(std::min(tried.size(), kBenchmarkAnswers));
-  const auto& fallback = answers_[CudnnHeuristic::kFallback];
-  tried.insert(tried.end(), fallback.begin(), fallback.end());
-  std::vector<Config> configs;
-  for (const CudnnConfig& config : tried) {
-    configs.push_back(config.to_config());
-  }
-  const std::vector<Measurement> compared = device_.measurer->compare(problem_, configs, 1);
-  double best_ns = -1;
-  std::optional<CudnnConfig> choice;
-  for (std::size_t i = 0; i < compared.size(); ++i) {
-    const MetricValue* const time = compared[i].find(kMedianNs);
-    if (compared[i].outcome == Outcome::kOk && time != nullptr &&
-        (best_ns < 0 || time->value < best_ns)) {
-      best_ns = time->value;
-      choice = tried[i];
-    }
-  }
-  return choice;
-}
-
 Status Layer::finals() {
   std::vector<CudnnConfig> contestants;
   for (const CudnnHeuristic heuristic : kHeuristics) {
@@ -435,7 +400,7 @@ Status Layer::finals() {
       add_new(contestants, answers_[heuristic].front());
     }
   }
-  if (const std::optional<CudnnConfig> choice = benchmark_choice()) {
+  if (const auto choice = bench::benchmark_choice(*device_.measurer, problem_, answers_)) {
     lines_ += concat(problem_.text(), "\tbenchmark\t", bench::text_of(*choice), "\n");
     add_new(contestants, *choice);
   }
@@ -448,10 +413,7 @@ Status Layer::finals() {
   for (std::size_t i = 0; i < std::min(kFastest, ranking_.size()); ++i) {
     add_new(contestants, ranking_[i].second);
   }
-  std::vector<Config> configs;
-  for (const CudnnConfig& config : contestants) {
-    configs.push_back(config.to_config());
-  }
+  std::vector<Config> configs = bench::to_configs(contestants);
   // The first once more, under its other name.
   configs.push_back(CudnnConfig::ranked(CudnnHeuristic::kA, 1).to_config());
   std::vector<Measurement> compared =

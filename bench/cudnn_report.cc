@@ -277,13 +277,7 @@ Result<JudgedSet> judge_convolutions(const CudnnModels& models, const Dataset& d
     FORETUNE_TRY(const ModelAnswer answer,
                  ask(models.of(problem), problem, library,
                      first == choices.first.end() ? nullptr : &first->second));
-    const Judgement judgement = judge(answer, configs, library, top);
-    if (judgement.verdict) {
-      judged.products.push_back({problem, *judgement.verdict});
-      continue;
-    }
-    judged.failed += judgement.is_failed ? 1U : 0U;
-    std::printf("left out: %s: %s\n", problem.text().c_str(), judgement.left_out.c_str());
+    judged.add(problem, judge(answer, configs, library, top));
   }
   if (judged.products.empty()) {
     return fail(ErrorCode::kInvalidArgument, "no convolution was compared");

@@ -32,6 +32,7 @@
 #include <vector>
 
 #include "bench/bench_json.h"
+#include "bench/cudnn_answers.h"
 #include "bench/cudnn_crashes.h"
 #include "bench/gpu_device.h"
 #include "foretune/base/file.h"
@@ -50,8 +51,6 @@ namespace {
 constexpr double kWorthwhile = 1.03;
 constexpr std::size_t kFinalists = 8;
 constexpr std::size_t kNeighboured = 4;
-// PyTorch's benchmark mode tries so many answers.
-constexpr std::size_t kBenchmarkAnswers = 10;
 // A convolution that ended the program so often is left out.
 constexpr std::size_t kMaxCrashes = 4;
 
@@ -268,7 +267,6 @@ class Walk {
  private:
   Status measure(const CudnnConfig& config);
   std::vector<CudnnConfig>::iterator nearest(std::vector<CudnnConfig>& order);
-  Result<double> benchmark_choice(CudnnConfig& choice);
   Status finals();
   Status append(const Measurement& measurement) { return journal_.append(measurement); }
 
@@ -278,7 +276,7 @@ class Walk {
   Problem problem_;
   const bench::CudnnCrashes& crashes_;
   Row row_;
-  std::map<CudnnHeuristic, std::vector<CudnnConfig>> answers_;
+  bench::CudnnAnswers answers_;
   std::vector<std::pair<double, CudnnConfig>> ranking_;
   double best_ns_ = -1;
 };
@@ -315,37 +313,13 @@ Status Walk::measure(const CudnnConfig& config) {
   return {};
 }
 
-// Times what PyTorch's benchmark mode would try, one window each, and returns the fastest.
-Result<double> Walk::benchmark_choice(CudnnConfig& choice) {
-  std::vector<CudnnConfig> tried = answers_[CudnnHeuristic::kA];
-  tried.resize(std::min(tried.size(), kBenchmarkAnswers));
-  const auto& fallback = answers_[CudnnHeuristic::kFallback];
-  tried.insert(tried.end(), fallback.begin(), fallback.end());
-  std::vector<Config> configs;
-  for (const CudnnConfig& config : tried) {
-    configs.push_back(config.to_config());
-  }
-  const std::vector<Measurement> compared = device_.measurer->compare(problem_, configs, 1);
-  double best_ns = -1;
-  for (std::size_t i = 0; i < compared.size(); ++i) {
-    const MetricValue* const time = compared[i].find(kMedianNs);
-    if (compared[i].outcome == Outcome::kOk && time != nullptr &&
-        (best_ns < 0 || time->value < best_ns)) {
-      best_ns = time->value;
-      choice = tried[i];
-    }
-  }
-  return best_ns;
-}
-
 Status Walk::finals() {
-  CudnnConfig benchmark;
-  FORETUNE_TRY(const double benchmark_ns, benchmark_choice(benchmark));
+  const auto benchmark = bench::benchmark_choice(*device_.measurer, problem_, answers_);
   std::vector<CudnnConfig> contestants{CudnnConfig::ranked(CudnnHeuristic::kA, 1),
                                        CudnnConfig::ranked(CudnnHeuristic::kB, 1),
                                        CudnnConfig::ranked(CudnnHeuristic::kFallback, 1)};
-  if (benchmark_ns > 0) {
-    contestants.push_back(benchmark);
+  if (benchmark) {
+    contestants.push_back(*benchmark);
   }
   const std::size_t named = contestants.size();
   std::sort(ranking_.begin(), ranking_.end(),
@@ -353,12 +327,8 @@ Status Walk::finals() {
   for (std::size_t i = 0; i < std::min(kFinalists, ranking_.size()); ++i) {
     contestants.push_back(ranking_[i].second);
   }
-  std::vector<Config> configs;
-  for (const CudnnConfig& config : contestants) {
-    configs.push_back(config.to_config());
-  }
   std::vector<Measurement> compared =
-      device_.measurer->compare(problem_, configs, arguments_.rounds);
+      device_.measurer->compare(problem_, bench::to_configs(contestants), arguments_.rounds);
   for (std::size_t i = 0; i < compared.size(); ++i) {
     compared[i].context.fidelity = kReferenceFidelity;
     FORETUNE_TRY_STATUS(append(compared[i]));
@@ -499,7 +469,7 @@ Status measure_all(const Arguments& arguments, const bench::GpuDevice<CudnnFamil
   return journal->sync();
 }
 
-Status run(int argc, char** argv) {
+Status run(int argc, char** argv, Figures& /*figures*/) {
   if (const std::string summary = bench::argument(argc, argv, "summary"); !summary.empty()) {
     FORETUNE_TRY(const std::vector<Row> rows, read_table(summary));
     print_summary(rows);
@@ -518,9 +488,5 @@ Status run(int argc, char** argv) {
 }  // namespace foretune
 
 int main(int argc, char** argv) {
-  if (const foretune::Status done = foretune::run(argc, argv); !done) {
-    std::fprintf(stderr, "%s\n", done.error().message.c_str());
-    return 1;
-  }
-  return 0;
+  return foretune::bench::run_program("cudnn_space", argc, argv, foretune::run);
 }

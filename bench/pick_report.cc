@@ -177,6 +177,15 @@ Result<LibraryAnswers> read_answers(const std::string& path) {
   return answers;
 }
 
+void JudgedSet::add(const Problem& problem, const Judgement& judgement) {
+  if (judgement.verdict) {
+    products.push_back({problem, *judgement.verdict});
+    return;
+  }
+  failed += judgement.is_failed ? 1U : 0U;
+  std::printf("left out: %s: %s\n", problem.text().c_str(), judgement.left_out.c_str());
+}
+
 Result<JudgedSet> judge_all(const Selector& selector, const Dataset& dataset,
                             const LibraryAnswers& answers, std::size_t top) {
   JudgedSet judged;
@@ -197,13 +206,7 @@ Result<JudgedSet> judge_all(const Selector& selector, const Dataset& dataset,
     FORETUNE_TRY(const ModelAnswer answer,
                  ask(selector, problem, defaults.front(),
                      algorithm == answers.end() ? nullptr : &algorithm->second));
-    const Judgement judgement = judge(answer, measured, defaults.front(), top);
-    if (judgement.verdict) {
-      judged.products.push_back({problem, *judgement.verdict});
-      continue;
-    }
-    judged.failed += judgement.is_failed ? 1U : 0U;
-    std::printf("left out: %s: %s\n", problem.text().c_str(), judgement.left_out.c_str());
+    judged.add(problem, judge(answer, measured, defaults.front(), top));
   }
   if (judged.products.empty()) {
     return fail(ErrorCode::kInvalidArgument, "no product was compared");

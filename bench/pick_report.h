@@ -34,6 +34,9 @@ struct JudgedSet {
   std::string family;
   std::vector<JudgedProduct> products;
   std::size_t failed = 0;  // left out because a pick failed
+
+  // Prints why a product without a verdict is left out.
+  void add(const Problem& problem, const Judgement& judgement);
 };
 // Prints the products that are left out, and why. Errors: kInvalidArgument when none is left.
 Result<JudgedSet> judge_all(const Selector& selector, const Dataset& dataset,

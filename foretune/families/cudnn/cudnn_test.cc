@@ -10,12 +10,15 @@
 
 #include "foretune/base/file.h"
 #include "foretune/base/testing/temporary_folder.h"
+#include "foretune/families/testing/faulty_worker.h"
 #include "foretune/features/feature_table.h"
 #include "foretune/measure/measure.h"
 #include "foretune/problem/conv/conv.h"
 
 namespace foretune {
 namespace {
+
+using testing_support::quick;
 
 FamilyOptions fake_options() {
   return {.parameters = {{"driver", FORETUNE_FAKE_GPU},
@@ -35,24 +38,8 @@ Problem problem() {
 
 Config engine(std::int32_t index) { return CudnnConfig::of_engine(index).to_config(); }
 
-Protocol quick() {
-  Protocol protocol;
-  protocol.windows = 3;
-  protocol.max_windows = 3;
-  protocol.time_limit_s = 20;
-  return protocol;
-}
-
-// A worker of the command line with faults of the fake.
-std::unique_ptr<Measurer> worker(const std::string& faults, Protocol protocol = quick()) {
-  auto measurer =
-      make_worker_measurer({.worker_command = {"/usr/bin/env", "FORETUNE_FAKE_GPU_FAULTS=" + faults,
-                                               FORETUNE_CLI, "worker"},
-                            .family = "cudnn",
-                            .family_options = fake_options()},
-                           protocol, Context{});
-  EXPECT_TRUE(measurer) << measurer.error().message;
-  return *std::move(measurer);
+std::unique_ptr<Measurer> worker(const std::string& faults, const Protocol& protocol = quick()) {
+  return testing_support::faulty_worker(faults, "cudnn", fake_options(), protocol);
 }
 
 TEST(CudnnSpace, SaysWhatIsNoConfig) {

@@ -14,11 +14,14 @@
 #include "foretune/base/text.h"
 #include "foretune/cuda/kernel_file.h"
 #include "foretune/families/families.h"
+#include "foretune/families/testing/faulty_worker.h"
 #include "foretune/measure/measure.h"
 #include "foretune/problem/gemm/gemm.h"
 
 namespace foretune {
 namespace {
+
+using testing_support::quick;
 
 GemmSizes small(DataType dtype = DataType::kBf16, GemmLayout layout = GemmLayout::kRcr) {
   return {.m = 200, .n = 136, .k = 192, .dtype = dtype, .layout = layout};
@@ -38,13 +41,6 @@ constexpr TritonConfig blocks_of(TritonTemplate kernel, std::int32_t n, std::int
 }
 constexpr TritonConfig kTile = blocks_of(TritonTemplate::kTile, 32, 32);
 constexpr TritonConfig kPersistent = blocks_of(TritonTemplate::kPersistent, 64, 64);
-
-Protocol quick() {
-  Protocol protocol;
-  protocol.windows = 3;
-  protocol.max_windows = 3;
-  return protocol;
-}
 
 class TritonTest : public testing::Test {
  protected:
@@ -258,19 +254,11 @@ TEST_F(TritonTest, ConfigsWithoutAKernelAreNotInTheSpace) {
 
 TEST_F(TritonTest, WrongResultsAndLostDevicesAreOutcomes) {
   const FamilyOptions fake = options({small()});
-  const auto worker = [&](const std::string& faults) {
-    return *make_worker_measurer(
-        {.worker_command = {"/usr/bin/env", "FORETUNE_FAKE_GPU_FAULTS=" + faults, FORETUNE_CLI,
-                            "worker"},
-         .family = "triton",
-         .family_options = fake},
-        quick(), Context{});
-  };
   const Request request{.problem = problem_of(small()), .config = kTile.to_config()};
   const Request other{.problem = problem_of(small()), .config = kPersistent.to_config()};
   for (const auto& [fault, outcome] : std::vector<std::pair<std::string, Outcome>>{
            {"wrong:64032", Outcome::kWrongResult}, {"crash:64032", Outcome::kCrashed}}) {
-    const auto measurer = worker(fault);
+    const auto measurer = testing_support::faulty_worker(fault, "triton", fake);
     EXPECT_EQ(measurer->measure(request).outcome, outcome) << fault;
     EXPECT_EQ(measurer->measure(other).outcome, Outcome::kOk) << fault;
   }
