@@ -53,7 +53,7 @@ struct Arguments {
   int rounds = 9;
 };
 
-// What a search took, and what it had found after each of kCounts measurements.
+// The cost of a search, and its best time after each of kCounts measurements.
 struct Searched {
   Config best;
   double seconds = 0;
@@ -176,8 +176,8 @@ class Bench {
       StrategyOptions ranking;
       ranking.scorer = scorer;
       ranking.hardware = family_->info().fingerprint.hardware;
-      FORETUNE_TRY(const auto strategy,
-                   create_strategy("model", problem, *family_->info().space, ranking));
+      FORETUNE_TRY(const std::unique_ptr<Space> space, family_->space(problem));
+      FORETUNE_TRY(const auto strategy, create_strategy("model", problem, *space, ranking));
       Rng rng(options.seed);
       (void)strategy->ask(1, rng);
       out.ranking_s = bench::seconds_now() - begin;

@@ -3,6 +3,7 @@
 
 #include <array>
 #include <memory>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -34,6 +35,7 @@ class Library final : public KernelProvider {
   mutable std::vector<Config> asked;
   std::size_t refusals = 0;  // of the first configs it is asked for
   bool is_short_of_memory = false;
+  bool has_choice = true;  // of its own
 
  private:
   class Maker final : public KernelMaker {
@@ -49,6 +51,9 @@ class Library final : public KernelProvider {
       return library_.family_.make_kernel(*call_.problem, config);
     }
     std::vector<Fallback> fallbacks() override {
+      if (!library_.has_choice) {
+        return {};
+      }
       return {{.config = {},
                .kernel = std::make_shared<const std::string>("own"),
                .source = ChoiceSource::kHeuristic}};
@@ -125,6 +130,22 @@ TEST(DispatchChainTest, ALibraryIsTrustedMoreThanThePortfolio) {
   const auto refused = dispatcher.next(outside);
   ASSERT_FALSE(refused);
   EXPECT_NE(refused.error().message.find("calls come with a variant"), std::string::npos);
+}
+
+TEST(DispatchChainTest, TheLibrarysChoiceHasAPlaceAmongTheTrialsUnlessThereIsNone) {
+  for (const bool has_choice : {true, false}) {
+    const auto library = std::make_shared<Library>();
+    library->has_choice = has_choice;
+    Dispatcher dispatcher({.measure_top = 3});
+    ASSERT_TRUE(dispatcher.add(library, shipped()));
+    const auto kernels = dispatcher.kernels(variant_of(gemm(200, 300, 100), kOne));
+    ASSERT_TRUE(kernels) << kernels.error().message;
+    EXPECT_EQ(kernels->size(), 3U);
+    // No config of the ranking is made twice.
+    EXPECT_EQ(library->asked.size(), has_choice ? 2U : 3U);
+    const std::set<Config> distinct(library->asked.begin(), library->asked.end());
+    EXPECT_EQ(distinct.size(), library->asked.size());
+  }
 }
 
 TEST(DispatchChainTest, VariantsAreDecidedApartAndShareWhatIsRemembered) {
