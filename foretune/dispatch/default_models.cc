@@ -28,6 +28,7 @@ FORETUNE_EMBED(kAvx512One, "cpu-gemm-avx512-1.ftm");
 FORETUNE_EMBED(kAvx512Two, "cpu-gemm-avx512-2.ftm");
 FORETUNE_EMBED(kAvx2One, "cpu-gemm-avx2-1.ftm");
 FORETUNE_EMBED(kConvAvx512One, "cpu-conv-avx512-1.ftm");
+FORETUNE_EMBED(kSparseAvx512One, "sparse-cpu-avx512-1.ftm");
 FORETUNE_EMBED(kCublasltSm90, "cublaslt-sm_90.ftm");
 FORETUNE_EMBED(kCudnnForwardSm90, "cudnn-forward-sm_90.ftm");
 FORETUNE_EMBED(kCudnnDataSm90, "cudnn-backward_data-sm_90.ftm");
@@ -45,6 +46,11 @@ std::span<const DefaultModel> default_models() {
       DefaultModel{"cpu-gemm", "cpu-gemm-avx2-1", CpuIsa::kAvx2, 1, {kAvx2One, kAvx2OneEnd}},
       DefaultModel{
           "cpu-conv", "cpu-conv-avx512-1", CpuIsa::kAvx512, 1, {kConvAvx512One, kConvAvx512OneEnd}},
+      DefaultModel{"sparse-cpu",
+                   "sparse-cpu-avx512-1",
+                   CpuIsa::kAvx512,
+                   1,
+                   {kSparseAvx512One, kSparseAvx512OneEnd}},
   };
   return kModels;
 }

@@ -45,6 +45,8 @@
 
 namespace foretune {
 
+class Dataset;
+
 struct DispatchOptions {
   int measure_top = 0;         // configs to try; 0 and 1 measure nothing
   int measure_rounds = 3;      // calls of each; at least 1
@@ -164,6 +166,8 @@ class Dispatcher {
   // file of another machine and for a data set of a family that was not added, or of another
   // version of it; nothing is taken over then.
   Result<std::size_t> load_choices(const std::filesystem::path& path);
+  // Takes over the fastest configs of a data set as load_choices() does.
+  Result<std::size_t> take_choices(Dataset trials);
   // Returns the measured and remembered choices, including those of problems forgotten since, as
   // lines "family, problem, config, nanoseconds" with tabs, under a head that names the machine.
   [[nodiscard]] std::string choices_text() const;

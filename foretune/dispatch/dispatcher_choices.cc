@@ -101,12 +101,16 @@ Result<std::size_t> Dispatcher::load_choices(const std::filesystem::path& path) 
       return take_choices(text);
     }
     FORETUNE_TRY(Dataset trials, read_dataset_bytes(std::as_bytes(std::span(text))));
-    return state_->take_trials(std::move(trials));
+    return take_choices(std::move(trials));
   }();
   if (!taken) {
     return fail_because(taken.error(), path.string());
   }
   return taken;
+}
+
+Result<std::size_t> Dispatcher::take_choices(Dataset trials) {
+  return state_->take_trials(std::move(trials));
 }
 
 Result<std::size_t> Dispatcher::take_choices(std::string_view text) {

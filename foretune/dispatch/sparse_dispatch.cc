@@ -10,6 +10,8 @@
 #include <span>
 #include <utility>
 
+#include "foretune/dataset/dataset.h"
+#include "foretune/dataset/journal.h"
 #include "foretune/dispatch/default_models.h"
 #include "foretune/dispatch/kernel_provider.h"
 #include "foretune/families/sparse_cpu/sparse_cpu.h"
@@ -45,6 +47,19 @@ Digest digest_of(const sparse::PatternView& pattern) {
   const std::array<Digest, 2> parts{Digest::of(std::as_bytes(pattern.starts)),
                                     Digest::of(std::as_bytes(pattern.column_of))};
   return Digest::of(std::as_bytes(std::span(parts)));
+}
+
+// Returns the problem as the dispatcher asks it: named by the pattern of its file.
+Result<Problem> named_by_pattern(const Problem& problem, PayloadStore& store) {
+  FORETUNE_TRY(const SparseProblem typed, SparseProblem::from(problem));
+  FORETUNE_TRY(const std::shared_ptr<const Payload> file, store.load(problem.payload()));
+  FORETUNE_TRY(const sparse::Coordinates coordinates, read_sparse_payload(typed, file->bytes()));
+  FORETUNE_TRY(const sparse::Csr<float> csr, sparse::csr_from<float>(coordinates));
+  SparseSizes sizes = typed.sizes();
+  sizes.payload = digest_of(csr.pattern());
+  sizes.origin = 0;
+  return SparseProblem::create(sizes).map(
+      [](const SparseProblem& named) { return named.to_problem(); });
 }
 
 // Products with it do not overflow, since extents are below 2^31 as well.
@@ -93,6 +108,34 @@ Result<std::unique_ptr<SparseDispatcher>> SparseDispatcher::for_this_cpu(
       std::make_shared<SparseProvider>(std::move(family), options.dispatch.measure_top),
       std::move(options.model)));
   return out;
+}
+
+Result<std::size_t> SparseDispatcher::load_choices(const std::filesystem::path& path,
+                                                   std::span<const std::string> folders,
+                                                   InflateGzip inflate) {
+  FORETUNE_TRY(const std::shared_ptr<PayloadStore> store, PayloadStore::open(folders, inflate));
+  FORETUNE_TRY(const Dataset by_file, read_dataset(path));
+  if (by_file.header().problem_type != kSparseProblem) {
+    return dispatcher_.take_choices(by_file);  // says that the family is another
+  }
+  std::vector<std::optional<Problem>> named;
+  for (const Problem& problem : by_file.problems()) {
+    const SparseProblem typed = *SparseProblem::from(problem);
+    if (typed.sizes().depth > 1) {
+      named.emplace_back();  // a tensor
+      continue;
+    }
+    FORETUNE_TRY(named.emplace_back(), named_by_pattern(problem, *store));
+  }
+  Dataset by_pattern(by_file.header());
+  for (RowIndex row = 0; row < by_file.size(); ++row) {
+    if (const auto& problem = named[by_file.rows()[row].problem]; problem) {
+      Measurement measured = by_file.measurement(row);
+      measured.problem = *problem;
+      by_pattern.add(measured);
+    }
+  }
+  return dispatcher_.take_choices(std::move(by_pattern));
 }
 
 Result<std::shared_ptr<const PayloadDescriptor>> SparseDispatcher::describe(

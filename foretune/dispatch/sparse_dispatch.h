@@ -17,10 +17,14 @@
 // threads take turns. Cost: a known product takes an uncontended lock beside the kernel.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
+#include <filesystem>
 #include <map>
 #include <memory>
 #include <optional>
+#include <span>
+#include <string>
 #include <vector>
 
 #include "foretune/base/fork.h"
@@ -32,6 +36,7 @@
 #include "foretune/family/family.h"
 #include "foretune/kernels/shared_cpu.h"
 #include "foretune/problem/payload.h"
+#include "foretune/problem/payload_store.h"
 #include "foretune/problem/sparse/sparse_problem.h"
 #include "foretune/sparse/csr.h"
 
@@ -61,6 +66,15 @@ class SparseDispatcher {
   template <class T>
   Result<std::unique_ptr<SparseMatrix<T>>> matrix(sparse::Csr<T> csr,
                                                   SparseUse use = SparseUse::kOften);
+
+  // Reads a data set whose problems name files, as those of `foretune tune` and `foretune collect`
+  // do: matrices of these files' patterns get the fastest configs. Finds the files in `folders` and
+  // reads zipped ones where it gets a function for them. Returns how many choices were taken over.
+  // Errors: those of Dispatcher::load_choices() and PayloadStore; kNotFound for a file that the
+  // folders lack.
+  Result<std::size_t> load_choices(const std::filesystem::path& path,
+                                   std::span<const std::string> folders,
+                                   InflateGzip inflate = nullptr);
 
   // Gives access to decisions and measured choices, for matrices of many uses.
   Dispatcher& dispatcher() { return dispatcher_; }

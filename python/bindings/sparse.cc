@@ -10,9 +10,11 @@
 #include <span>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "foretune/base/text.h"
 #include "foretune/dispatch/sparse_dispatch.h"
+#include "foretune/formats/gzip.h"
 #include "foretune/problem/sparse/sparse_problem.h"
 #include "foretune/sparse/csr.h"
 #include "python/bindings/bindings.h"
@@ -121,6 +123,14 @@ void bind_sparse(nb::module_& module) {
   bind_matrix<double>(module, "SparseMatrixF64");
   nb::class_<SparseDispatcher> dispatcher(module, "SparseDispatcher");
   bind_dispatcher(dispatcher, "sparse-cpu");
+  dispatcher.def(
+      "load_choices_of_files",
+      [](SparseDispatcher& of, const std::string& path, const std::string& folder) {
+        const std::vector<std::string> folders{folder};
+        return checked(
+            without_lock([&] { return of.load_choices(path, folders, &formats::inflate_gzip); }));
+      },
+      nb::arg("path"), nb::arg("folder"));
   bind_take<float, std::int32_t>(dispatcher);
   bind_take<float, std::int64_t>(dispatcher);
   bind_take<double, std::int32_t>(dispatcher);

@@ -39,8 +39,9 @@ class Dispatcher(CpuDispatcher):
         model: a model that was trained on measurements of ``sparse-cpu``, or its path. None: the
             one shipped for this CPU and this number of threads; where there is none, the family's
             textbook config runs, unless choices or trials know a better one.
-        choices: a data set of ``save_trials``, whose fastest configs are chosen for matrices of the
-            same pattern.
+        choices: a data set whose fastest configs are chosen for matrices of the same pattern: of
+            ``save_trials``, or with ``payloads`` one of ``foretune tune`` or ``foretune collect``.
+        payloads: the folder of the files that the problems of ``choices`` name.
 
     Raises:
         InvalidArgumentError: a number makes no sense; there are fewer cores.
@@ -54,8 +55,14 @@ class Dispatcher(CpuDispatcher):
 
     def __init__(self, *, threads: int | None = None, measure_top: int = 0,
                  model: Model | str | os.PathLike[str] | None = None,
-                 choices: str | os.PathLike[str] | None = None) -> None:
-        super().__init__(_foretune.SparseDispatcher, threads, measure_top, model, choices)
+                 choices: str | os.PathLike[str] | None = None,
+                 payloads: str | os.PathLike[str] | None = None) -> None:
+        if payloads is not None and choices is None:
+            raise InvalidArgumentError("payloads are those of choices, which are missing")
+        super().__init__(_foretune.SparseDispatcher, threads, measure_top, model,
+                         choices if payloads is None else None)
+        if payloads is not None and choices is not None:
+            self._native.load_choices_of_files(os.fspath(choices), os.fspath(payloads))
 
 
 _chosen = functools.partial(chosen_dispatcher, Dispatcher, "foretune.sparse.Dispatcher")

@@ -87,6 +87,32 @@ def test_trials_are_kept(tmp_path):
     close(again @ operand, first, np.float32)
 
 
+def test_what_was_collected_over_files_is_chosen_for_their_patterns(tmp_path):
+    dense = draw(np.random.default_rng(8), 90, 70)
+    folder = tmp_path / "matrices"
+    folder.mkdir()
+    places = np.argwhere(dense != 0) + 1
+    with open(folder / "a.mtx", "w") as file:
+        print("%%MatrixMarket matrix coordinate pattern general", file=file)
+        print(*dense.shape, len(places), file=file)
+        print("\n".join(f"{row} {column}" for row, column in places), file=file)
+    shapes = tmp_path / "shapes.txt"
+    shapes.write_text("sparse op=spmm n=24 payload=@a.mtx\n")
+    foretune.MatmulDatasetCollector(
+        family="sparse-cpu", mode=foretune.CollectionMode.OPERATION_SHAPE_SET, shapeset=shapes,
+        num_shapes=0, payloads=[folder], search_space="SAMPLE:3", repeat=1, threads=1).collect(
+            tmp_path / "data.ftd")
+    dispatcher = foretune.sparse.Dispatcher(threads=1, choices=tmp_path / "data.ftd",
+                                            payloads=folder)
+    matrix = foretune.sparse.Matrix(Rows(dense), dispatcher=dispatcher)
+    assert matrix.explain("spmm", 24).startswith("remembered: ")
+    assert not matrix.explain("spmm", 25).startswith("remembered: ")
+    with pytest.raises(foretune.NotFoundError):
+        foretune.sparse.Dispatcher(threads=1, choices=tmp_path / "data.ftd", payloads=tmp_path)
+    with pytest.raises(foretune.InvalidArgumentError, match="choices, which are missing"):
+        foretune.sparse.Dispatcher(payloads=folder)
+
+
 def test_a_matrix_of_one_use_is_not_packed():
     rng = np.random.default_rng(6)
     dense = draw(rng, 300, 200)
