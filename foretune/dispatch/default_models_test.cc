@@ -44,7 +44,7 @@ std::vector<Problem> sparse_products() {
                                 .rows = rows,
                                 .columns = columns,
                                 .non_zeros = std::min(rows * columns / 3, 40 * rows),
-                                .width = operation == SparseOperation::kSpmv ? 1 : columns % 256,
+                                .width = operation == SparseOperation::kSpmv ? 1 : 8 + columns % 99,
                                 .payload = Digest::of({})};
         out.push_back(SparseProblem::create(sizes).value().to_problem());
       }

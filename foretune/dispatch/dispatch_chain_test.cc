@@ -3,6 +3,7 @@
 
 #include <array>
 #include <memory>
+#include <optional>
 #include <set>
 #include <string>
 #include <utility>
@@ -35,7 +36,8 @@ class Library final : public KernelProvider {
   mutable std::vector<Config> asked;
   std::size_t refusals = 0;  // of the first configs it is asked for
   bool is_short_of_memory = false;
-  bool has_choice = true;  // of its own
+  // Its own choice: nothing for none, an empty config for one that it makes anew at every call.
+  std::optional<Config> own = Config{};
 
  private:
   class Maker final : public KernelMaker {
@@ -51,10 +53,10 @@ class Library final : public KernelProvider {
       return library_.family_.make_kernel(*call_.problem, config);
     }
     std::vector<Fallback> fallbacks() override {
-      if (!library_.has_choice) {
+      if (!library_.own) {
         return {};
       }
-      return {{.config = {},
+      return {{.config = *library_.own,
                .kernel = std::make_shared<const std::string>("own"),
                .source = ChoiceSource::kHeuristic}};
     }
@@ -135,7 +137,7 @@ TEST(DispatchChainTest, ALibraryIsTrustedMoreThanThePortfolio) {
 TEST(DispatchChainTest, TheLibrarysChoiceHasAPlaceAmongTheTrialsUnlessThereIsNone) {
   for (const bool has_choice : {true, false}) {
     const auto library = std::make_shared<Library>();
-    library->has_choice = has_choice;
+    library->own = has_choice ? std::optional(Config{.words = {99}}) : std::nullopt;
     Dispatcher dispatcher({.measure_top = 3});
     ASSERT_TRUE(dispatcher.add(library, shipped()));
     const auto kernels = dispatcher.kernels(variant_of(gemm(200, 300, 100), kOne));

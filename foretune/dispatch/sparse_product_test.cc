@@ -15,10 +15,8 @@
 namespace foretune {
 namespace {
 
-using ::testing::AnyOf;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
-using ::testing::StartsWith;
 using testing_support::TemporaryFolder;
 
 // [[1, 0, 2], [0, 0, 0], [0, 3, 0]]
@@ -81,7 +79,7 @@ TEST(SparseProductTest, SaysWhatRuns) {
   const Matrix a(example.csr());
   std::array<char, 512> text{};
   EXPECT_GT(foretune_sparse_explain(a.matrix, FORETUNE_SPMM, 8, text.data(), text.size()), 0U);
-  EXPECT_THAT(text.data(), AnyOf(StartsWith("default: isa="), StartsWith("model: isa=")));
+  EXPECT_THAT(text.data(), HasSubstr(": isa="));
   EXPECT_EQ(foretune_sparse_explain(nullptr, FORETUNE_SPMM, 8, text.data(), text.size()), 0U);
   EXPECT_EQ(foretune_sparse_explain(a.matrix, 7, 8, text.data(), text.size()), 0U);
 }

@@ -54,6 +54,9 @@ void split_fields(const ProblemSchema& schema, std::span<const Problem> problems
                   ApplicabilityDomain& domain) {
   std::vector<double> logs(problems.size());
   for (std::size_t i = 0; i < schema.fields.size(); ++i) {
+    if (schema.fields[i].is_origin) {
+      continue;
+    }
     const auto field = static_cast<std::uint8_t>(i);
     const std::size_t labels = schema.fields[i].labels.size();
     if (labels > 0 && labels <= ApplicabilityDomain::kMaxLabels) {

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "foretune/base/rng.h"
+#include "foretune/base/text.h"
 #include "foretune/problem/gemm/gemm.h"
 
 namespace foretune {
@@ -66,6 +67,26 @@ TEST(DomainIndex, AgreesWithTheDomain) {
   }
   EXPECT_GT(inside, 3000U);
   EXPECT_GT(outside, 3000U);
+}
+
+TEST(DomainIndex, TheOriginOfAPayloadIsNoSize) {
+  std::vector<Problem> problems;
+  for (int i = 0; i < 20; ++i) {
+    problems.push_back(
+        Problem::parse(concat("sparse op=spmm rows=", 1000 + 10 * i, " columns=1000 nnz=", 9000 + i,
+                              " n=32 origin=", 1234567890123 + i))
+            .value());
+  }
+  const ApplicabilityDomain domain = ApplicabilityDomain::fit(problems);
+  const DomainIndex index(domain);
+  for (const char* origin : {"0", "77", "4503599627370495"}) {
+    const Problem asked =
+        Problem::parse(
+            concat("sparse op=spmm rows=1050 columns=1000 nnz=9003 n=32 origin=", origin))
+            .value();
+    EXPECT_TRUE(domain.is_inside(asked.fields())) << origin;
+    EXPECT_TRUE(index.is_inside(asked.fields())) << origin;
+  }
 }
 
 TEST(DomainIndex, PointsOnTheBorderAreInside) {

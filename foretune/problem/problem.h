@@ -47,13 +47,16 @@ struct ProblemField {
   // Taken when the text form or an older file lacks the field; nothing means that it must be given.
   std::optional<std::int64_t> default_value;
   FieldGroups groups;
-  // The integer names something and measures nothing. The card of a model lists those of its data.
-  bool is_identifier = false;
   // The version of the type that added the field. A field added after the first version stands
   // behind the others and has a default: a file without the field means the default, and text,
   // group and hash of a problem with the default stay as they were before the field existed.
   std::uint32_t since = 1;
   std::string_view help;  // for options: "rows of A and C"
+  // The integer names a kernel and measures nothing. The card of a model lists those of its data.
+  bool is_identifier = false;
+  // The integer names where a payload comes from, for groups alone: 0 where that is unknown. It is
+  // no size that a model's applicability domain would measure distances by.
+  bool is_origin = false;
 };
 
 // Says whether problems of a type come with a file of data that belongs to the computation.

@@ -1,6 +1,8 @@
 #include "foretune/workflow/prediction.h"
 
 #include <algorithm>
+#include <cstddef>
+#include <cstdint>
 #include <memory>
 #include <optional>
 #include <string>
@@ -8,7 +10,7 @@
 #include <vector>
 
 #include "foretune/base/text.h"
-#include "foretune/formats/json.h"
+#include "foretune/evaluate/card_identifiers.h"
 #include "foretune/hardware/cpu.h"
 #include "foretune/interop/ck/ck_words.h"
 #include "foretune/model/model_folder.h"
@@ -41,25 +43,20 @@ namespace {
 // is_identifier), for a message: "; the model knows variant 1, 4".
 std::string known_identifiers(const Model& model, const OneProblemArguments& problem) {
   constexpr std::size_t kShown = 8;
-  const Result<formats::Json> card = formats::parse_json(model.card_json);
-  const formats::Json* const data = card ? formats::member(*card, "data") : nullptr;
-  const formats::Json* const known =
-      data == nullptr ? nullptr : formats::member(*data, "identifiers");
   std::string out;
   for (const ProblemField& field : find_problem_schema(model.problem_type)->fields) {
-    const formats::Json* const numbers =
-        known == nullptr || problem.gives(field.name)
-            ? nullptr
-            : formats::member(*known, std::string(field.name).c_str());
-    if (numbers == nullptr || !numbers->is_array()) {
+    const std::vector<std::int64_t> known = problem.gives(field.name)
+                                                ? std::vector<std::int64_t>()
+                                                : card_identifiers(model.card_json, field.name);
+    if (known.empty()) {
       continue;
     }
     std::vector<std::string> shown;
-    for (std::size_t i = 0; i < std::min(kShown, numbers->size()); ++i) {
-      shown.push_back(concat(formats::integer_of((*numbers)[i]).value_or(0)));
+    for (std::size_t i = 0; i < std::min(kShown, known.size()); ++i) {
+      shown.push_back(concat(known[i]));
     }
     out += concat("; the model knows ", field.name, " ", join(shown, ", "),
-                  numbers->size() > kShown ? ", ..." : "");
+                  known.size() > kShown ? ", ..." : "");
   }
   return out;
 }

@@ -167,7 +167,8 @@ def test_all_observations_have_their_kinds_and_shapes():
     assert env.observe("5_prev_actions_tensor").shape == (5, 4)
     assert env.observe("5_prev_actions_tensor")[-1].tolist() == [0, 0, 1, 0]
     assert env.observe("flops")[0] == env.gflops
-    assert env.observe("runtime")[0] == env.runtime_seconds == env.runtime_ns / 1e9
+    assert env.observe("runtime")[0] == env.runtime_seconds
+    assert env.runtime_seconds == pytest.approx(env.runtime_ns / 1e9)
     assert env.gflops == pytest.approx(env.computation.flops / env.runtime_ns)
     names = [each.name for each in loops.observations()]
     assert names == [each.name for each in env.observations()]

@@ -19,8 +19,8 @@ std::span<const ProblemField> kernel_fields() {
                .maximum = kMaxKernelVariant,
                .default_value = {},
                .groups = {},
-               .is_identifier = true,
-               .help = "number of the kernel's variant"};
+               .help = "number of the kernel's variant",
+               .is_identifier = true};
     for (std::size_t i = 0; i < kKernelSizes.size(); ++i) {
       list[1 + i] = {.name = kKernelSizes[i],
                      .minimum = -kMaxKernelSize,

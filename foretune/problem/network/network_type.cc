@@ -43,8 +43,9 @@ std::span<const ProblemField> network_fields() {
         network_size("layers", {}, 1, kMaxLayers, "convolutions and products with weights"),
         network_size("kmacs", 1, 1, kMaxWork, "thousands of multiply-adds of an image"),
         network_size("origin", 0, 0, kMaxWork, "number of the network, which keeps it together")};
-    list[position(NetworkField::kOrigin)].groups = {
-        .problem = true, .sizes = true, .weights = true};
+    ProblemField& origin = list[position(NetworkField::kOrigin)];
+    origin.groups = {.problem = true, .sizes = true, .weights = true};
+    origin.is_origin = true;
     return list;
   }();
   return fields;

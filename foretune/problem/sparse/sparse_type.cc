@@ -53,7 +53,9 @@ std::span<const ProblemField> sparse_fields() {
     for (const SparseField field : {SparseField::kNonZeros, SparseField::kOrigin}) {
       list[position(field)].minimum = 0;
     }
-    list[position(SparseField::kOrigin)].groups = {.problem = true, .sizes = true, .weights = true};
+    ProblemField& origin = list[position(SparseField::kOrigin)];
+    origin.groups = {.problem = true, .sizes = true, .weights = true};
+    origin.is_origin = true;
     return list;
   }();
   return fields;
