@@ -1,8 +1,9 @@
 #include "bench/cudnn_ranking.h"
 
 #include <algorithm>
+#include <utility>
 
-#include "foretune/model/model_scorer.h"
+#include "foretune/dispatch/answer_ranking.h"
 #include "foretune/space/schemas/cudnn.h"
 
 namespace foretune::bench {
@@ -17,11 +18,6 @@ double weight_of(CudnnHeuristic heuristic) {
          : heuristic == CudnnHeuristic::kB ? kWeightOfB
                                            : 0;
 }
-
-struct Mean {
-  double sum = 0;
-  double weights = 0;
-};
 
 }  // namespace
 
@@ -48,46 +44,32 @@ Answers answers_in(const MeasuredConfigs& measured) {
 Result<std::vector<ScoredConfig>> ranking_with_answers(const Selector& selector,
                                                        const Problem& problem,
                                                        const Answers& answers) {
-  std::vector<Config> configs;
-  for (std::uint32_t i = 0; i < selector.pool_size(); ++i) {
-    Config config = selector.config(i);
-    FORETUNE_TRY(const CudnnConfig words, CudnnConfig::from(config));
-    if (words.heuristic == CudnnHeuristic::kNone) {
-      configs.push_back(std::move(config));
-    }
-  }
-  std::vector<std::pair<Config, CudnnHeuristic>> ranks;
+  std::vector<std::pair<CudnnConfig, LibraryAnswer>> ranked;
   for (const auto& [rank, config] : answers) {
     FORETUNE_TRY(const CudnnConfig words, CudnnConfig::from(rank));
-    if (weight_of(words.heuristic) > 0) {
-      ranks.emplace_back(rank, words.heuristic);
-      configs.push_back(config);
+    if (const double weight = weight_of(words.heuristic); weight > 0) {
+      ranked.emplace_back(words, LibraryAnswer{.name = rank, .config = config, .weight = weight});
     }
   }
-  std::sort(configs.begin(), configs.end());
-  configs.erase(std::unique(configs.begin(), configs.end()), configs.end());
-  std::vector<Config> all = configs;
-  for (const auto& [rank, heuristic] : ranks) {
-    all.push_back(rank);
+  std::ranges::sort(ranked, {}, [](const auto& answer) {
+    return std::pair(answer.first.heuristic, answer.first.rank);
+  });
+  std::vector<LibraryAnswer> in_order;
+  for (auto& [words, answer] : ranked) {
+    in_order.push_back(std::move(answer));
   }
-  FORETUNE_TRY(const std::vector<double> scores, score_configs(selector.model(), problem, all));
-  std::map<Config, Mean> means;
-  for (std::size_t i = 0; i < configs.size(); ++i) {
-    means[configs[i]] = {scores[i], 1};
+  FORETUNE_TRY(const auto ranking,
+               dispatch_internal::rank_with_answers(selector, problem, in_order));
+  std::vector<ScoredConfig> explicit_ones;
+  for (const dispatch_internal::RankedConfig& one : ranking) {
+    const auto answer = answers.find(one.config);
+    const Config& config = answer == answers.end() ? one.config : answer->second;
+    FORETUNE_TRY(const CudnnConfig words, CudnnConfig::from(config));
+    if (words.heuristic == CudnnHeuristic::kNone) {  // else the library has no such answer
+      explicit_ones.push_back({config, one.score});
+    }
   }
-  for (std::size_t i = 0; i < ranks.size(); ++i) {
-    Mean& mean = means[answers.at(ranks[i].first)];
-    const double weight = weight_of(ranks[i].second);
-    mean.sum += weight * scores[configs.size() + i];
-    mean.weights += weight;
-  }
-  std::vector<ScoredConfig> ranking;
-  for (const auto& [config, mean] : means) {
-    ranking.push_back({config, mean.sum / mean.weights});
-  }
-  std::stable_sort(ranking.begin(), ranking.end(),
-                   [](const auto& a, const auto& b) { return a.score < b.score; });
-  return ranking;
+  return explicit_ones;
 }
 
 }  // namespace foretune::bench

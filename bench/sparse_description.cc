@@ -69,6 +69,7 @@ Status measure(const bench::NamedMatrix& named, std::size_t repeats, Figures& fi
     print_estimate(concat("fill of ", 2U << side).c_str(), a.block_fill[side], b.block_fill[side]);
   }
   print_estimate("row overlap", a.row_overlap, b.row_overlap);
+  print_estimate("diagonal share", a.diagonal_share, b.diagonal_share);
   print_estimate("runs", a.run_share, b.run_share);
   print_estimate("mean distance", a.mean_distance, b.mean_distance);
   std::printf("  %-16s %12.5g  in the quarter at the upper left\n", "density",

@@ -2,8 +2,9 @@
 """Single convolutions in PyTorch on an NVIDIA GPU: cuDNN's first choice, PyTorch's benchmark mode,
 and ``foretune.torch.convolutions``.
 
-    torch_conv_layers.py --shapes bench/shapes/cudnn_calls.txt --measure 6 --json layers.json
-    torch_conv_layers.py --table layers.json
+    torch_conv_layers.py --shapes bench/shapes/cudnn_trials.txt --measure 8 --compiles --rounds 5 \
+        --known bench/shapes/cudnn_calls.txt --json layers.json
+    torch_conv_layers.py --table layers.json --known bench/shapes/cudnn_calls.txt
 
 A mode makes its choice in the program's own calls, as often as it takes (at most --patience
 seconds). Then its kernels are captured into a CUDA graph, and the graphs of the three modes run in
@@ -29,6 +30,7 @@ CALLS_AT_ONCE = 8
 TYPES = {"bf16": "bfloat16", "f16": "float16"}
 AXES = ("d", "h", "w")
 FILTER = ("z", "y", "x")
+WEIGHTS = ("c", "k", "g", *FILTER)
 
 
 def parse_problem(line: str) -> dict[str, str]:
@@ -180,21 +182,48 @@ def figures(rows: list[dict[str, Any]]) -> dict[str, float]:
             "median_benchmark_seconds": statistics.median(row["on_seconds"] for row in rows)}
 
 
-def groups_of(rows: list[dict[str, Any]]) -> Iterator[tuple[str, list[dict[str, Any]]]]:
-    yield "all", rows
-    for dtype in sorted({row["fields"]["dtype"] for row in rows}):
-        for operation in ("forward", "backward_data", "backward_weight"):
-            chosen = [row for row in rows if row["fields"]["op"] == operation
-                      and row["fields"]["dtype"] == dtype]
-            if chosen:
-                yield f"{operation} {dtype}", chosen
+def weights_of(line: str) -> tuple[str, ...]:
+    """Returns the direction and the shape of the weights."""
+    problem = parse_problem(line)
+    return tuple(problem.get(name, "1") for name in ("op", *WEIGHTS))
 
 
-def table(measured: dict[str, Any]) -> Iterator[str]:
+def known_weights(paths: Iterable[str]) -> set[tuple[str, ...]]:
+    return {weights_of(line) for path in paths
+            for line in Path(path).read_text(encoding="utf-8").splitlines()
+            if line.startswith("conv ")}
+
+
+def kind_of(problem: dict[str, str]) -> str:
+    if "di" in problem or "z" in problem:
+        return "three dimensions"
+    groups = int(problem.get("g", 1))
+    if groups == int(problem["c"]) > 1:
+        return "depthwise"
+    return "in groups" if groups > 1 else "one group"
+
+
+def groups_of(rows: list[dict[str, Any]], known: set[tuple[str, ...]],
+              ) -> Iterator[tuple[str, list[dict[str, Any]]]]:
+    """The layers in all, split by whether their weights' shape is among the known ones, by kind,
+    and by direction and type."""
+    split: dict[str, list[dict[str, Any]]] = {"all": rows}
+    for row in rows:
+        problem = parse_problem(row["problem"])
+        if known:
+            is_known = weights_of(row["problem"]) in known
+            split.setdefault("known weights" if is_known else "new weights", []).append(row)
+        for name in (kind_of(problem), f"{problem['op']} {problem['dtype']}"):
+            split.setdefault(name, []).append(row)
+    yield from sorted(split.items(), key=lambda item: (item[0] != "all", "weights" not in item[0],
+                                                       item[0].split()[-1][-2:] == "16", item[0]))
+
+
+def table(measured: dict[str, Any], known: set[tuple[str, ...]]) -> Iterator[str]:
     rows = [row for row in measured["layers"] if "failure" not in row]
     yield (f"{'':<24} {'layers':>6} {'over first':>10} {'over benchmark':>14} "
            f"{'benchmark over first':>20} {'below 0.98':>10} {'worst':>6} {'calls':>6} {'s':>6}")
-    for name, chosen in groups_of(rows):
+    for name, chosen in groups_of(rows, known):
         found = figures(chosen)
         yield (f"{name:<24} {int(found['layers']):>6} {found['geomean_over_first']:>10.3f} "
                f"{found['geomean_over_benchmark']:>14.3f} {found['benchmark_over_first']:>20.3f} "
@@ -208,15 +237,29 @@ def table(measured: dict[str, Any]) -> Iterator[str]:
                f"{row['choice']}")
 
 
+def write(measured: dict[str, Any], path: str) -> None:
+    """Writes JSON with one line for each layer, numbers with five digits."""
+    layers = [json.dumps({key: float(f"{value:.5g}") if isinstance(value, float) else value
+                          for key, value in row.items()}) for row in measured["layers"]]
+    rest = json.dumps({key: value for key, value in measured.items() if key != "layers"}, indent=1)
+    Path(path).write_text(rest.removesuffix("\n}") + ',\n "layers": [\n  ' + ",\n  ".join(layers)
+                          + "\n ]\n}\n", encoding="utf-8")
+
+
 def parse() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--shapes", help="a list of convolutions in bf16 or f16, one on a line")
     parser.add_argument("--json", metavar="FILE", help="writes all figures here")
     parser.add_argument("--table", metavar="FILE",
                         help="measures nothing: prints the table of an earlier --json")
+    parser.add_argument("--known", metavar="FILE", nargs="+", default=[],
+                        help="lists of convolutions; those with other shapes of weights are figures "
+                             "of their own")
     parser.add_argument("--model", help="a model of the family cudnn; default: the shipped one")
     parser.add_argument("--measure", type=int, default=6,
                         help="engines that take turns in the first calls; 0 and 1: none")
+    parser.add_argument("--compiles", action="store_true",
+                        help="also takes engines that compile their kernel when they are first used")
     parser.add_argument("--margin", type=float, default=0.02)
     parser.add_argument("--rounds", type=int, default=7)
     parser.add_argument("--patience", type=float, default=4,
@@ -228,9 +271,10 @@ def parse() -> argparse.Namespace:
 
 def main() -> int:
     arguments = parse()
+    known = known_weights(arguments.known)
     if arguments.table:
         measured = json.loads(Path(arguments.table).read_text(encoding="utf-8"))
-        print("\n".join(table(measured)))
+        print("\n".join(table(measured, known)))
         return 0
     if not arguments.shapes:
         print("torch_conv_layers: give --shapes or --table", file=sys.stderr)
@@ -240,28 +284,30 @@ def main() -> int:
 
     measured = {"torch": torch.__version__, "device": torch.cuda.get_device_name(),
                 "cudnn": torch.backends.cudnn.version(), "measure": arguments.measure,
-                "margin": arguments.margin, "rounds": arguments.rounds, "layers": []}
+                "compiles": arguments.compiles, "margin": arguments.margin,
+                "rounds": arguments.rounds, "layers": []}
     session = foretune.torch.convolutions(arguments.model, margin=arguments.margin,
-                                          measure=arguments.measure)
+                                          measure=arguments.measure,
+                                          compiles=arguments.compiles)
     began = time.monotonic()
     lines = Path(arguments.shapes).read_text(encoding="utf-8").splitlines()
     for line in (line for line in lines if line.startswith("conv ")):
         if time.monotonic() - began > arguments.deadline:
             break
-        row: dict[str, Any] = {"problem": line, "fields": parse_problem(line)}
+        row: dict[str, Any] = {"problem": line}
         try:
-            measure(row["fields"], session, arguments, row)
+            measure(parse_problem(line), session, arguments, row)
         except RuntimeError as error:
             row["failure"] = f"{row.get('mode', 'operands')}: {str(error).splitlines()[0]}"
         measured["layers"].append(row)
         torch.cuda.empty_cache()
     rows = [row for row in measured["layers"] if "failure" not in row]
     measured["metrics"] = {f"{name} {key}".replace(" ", "_"): value
-                           for name, chosen in groups_of(rows)
+                           for name, chosen in groups_of(rows, known)
                            for key, value in figures(chosen).items()}
     if arguments.json:
-        Path(arguments.json).write_text(json.dumps(measured, indent=1) + "\n", encoding="utf-8")
-    print("\n".join(table(measured)))
+        write(measured, arguments.json)
+    print("\n".join(table(measured, known)))
     return 0
 
 

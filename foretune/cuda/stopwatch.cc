@@ -17,7 +17,7 @@ constexpr double kLeastShare = 1.0 / 4;
 }  // namespace
 
 Stopwatch::~Stopwatch() {
-  forget_graph();
+  graph_.reset();  // it records the events
   for (const Event event : events_) {
     device_.api().event_destroy(event);
   }
@@ -30,13 +30,6 @@ Event Stopwatch::event(std::size_t index) {
     events_.push_back(made);
   }
   return events_[index];
-}
-
-void Stopwatch::forget_graph() {
-  if (exec_ != nullptr) {
-    device_.api().graph_exec_destroy(exec_);
-    exec_ = nullptr;
-  }
 }
 
 Result<double> Stopwatch::first_run(const Enqueue& enqueue) {
@@ -83,32 +76,27 @@ Status Stopwatch::capture(const Windows& windows, const Enqueue& enqueue, const 
 
 Status Stopwatch::record(const Windows& windows, const Enqueue& enqueue, const Prepare& prepare) {
   FORETUNE_CHECK(windows.windows >= 1 && windows.windows <= kMaxWindows && windows.runs >= 1);
-  if (exec_ != nullptr && recorded_ == windows) {
+  if (graph_ && recorded_ == windows) {
     return {};
   }
-  forget_graph();
-  const DriverApi& api = device_.api();
+  graph_.reset();
   event(2 * static_cast<std::size_t>(windows.windows) - 1);  // makes all events before capturing
-  device_.must(api.begin_capture(device_.stream(), kCaptureThreadLocal), "cuStreamBeginCapture");
-  const Status captured = capture(windows, enqueue, prepare);
-  Graph graph = nullptr;
-  const int ended = api.end_capture(device_.stream(), &graph);
-  if (captured) {
-    device_.must(ended, "cuStreamEndCapture");
-    const int code = api.graph_instantiate(&exec_, graph, 0);
-    device_.must(code, "cuGraphInstantiateWithFlags");
-    recorded_ = windows;
-  }
-  if (graph != nullptr) {
-    api.graph_destroy(graph);
-  }
-  return captured;
+  Status enqueued;
+  auto graph = CapturedGraph::capture(device_.api(), device_.stream(), [&] {
+    enqueued = capture(windows, enqueue, prepare);
+    return enqueued;
+  });
+  FORETUNE_TRY_STATUS(enqueued);
+  Device::must(graph ? Status() : fail_because(graph.error()));
+  graph_ = *std::move(graph);
+  recorded_ = windows;
+  return {};
 }
 
 void Stopwatch::time(std::vector<double>& windows_ns) {
-  FORETUNE_CHECK(exec_ != nullptr);
+  FORETUNE_CHECK(graph_.has_value());
   const DriverApi& api = device_.api();
-  device_.must(api.graph_launch(exec_, device_.stream()), "cuGraphLaunch");
+  Device::must(graph_->launch(device_.stream()));
   device_.synchronize();
   for (std::int32_t window = 0; window < recorded_.windows; ++window) {
     const auto first = 2 * static_cast<std::size_t>(window);

@@ -13,9 +13,11 @@
 
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <vector>
 
 #include "foretune/base/result.h"
+#include "foretune/cuda/captured_graph.h"
 #include "foretune/cuda/device.h"
 
 namespace foretune::cuda {
@@ -53,11 +55,10 @@ class Stopwatch {
  private:
   Event event(std::size_t index);
   Status capture(const Windows& windows, const Enqueue& enqueue, const Prepare& prepare);
-  void forget_graph();
 
   Device& device_;
   std::vector<Event> events_;
-  GraphExec exec_ = nullptr;
+  std::optional<CapturedGraph> graph_;
   Windows recorded_;
 };
 

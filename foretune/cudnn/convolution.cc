@@ -6,6 +6,7 @@
 #include <chrono>
 #include <mutex>
 #include <optional>
+#include <string>
 #include <thread>
 #include <utility>
 
@@ -22,6 +23,10 @@ double seconds_since(std::chrono::steady_clock::time_point begin) {
   return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
 }
 
+std::string compiles_text(std::int32_t engine) {
+  return concat("engine ", engine, " compiles its kernel");
+}
+
 }  // namespace
 
 Result<std::unique_ptr<Convolution>> Convolution::create(std::shared_ptr<const Library> library,
@@ -32,10 +37,33 @@ Result<std::unique_ptr<Convolution>> Convolution::create(std::shared_ptr<const L
   return convolution;
 }
 
-void Convolution::allow_compiling() {
-  if (!std::exchange(options_.compiles, true)) {
+void Convolution::allow_compiling(bool allowed) {
+  if (!std::exchange(options_.compiles, allowed) && allowed) {
     std::erase_if(plans_, [](const auto& known) { return !known.second; });
   }
+}
+
+Result<std::int32_t> Convolution::engine_of(const CudnnConfig& config) {
+  if (config.heuristic == CudnnHeuristic::kNone) {
+    return config.engine;
+  }
+  FORETUNE_TRY(const Answers* const answers, ask(config.heuristic));
+  const auto place = static_cast<std::size_t>(config.rank) - 1;
+  if (place >= answers->configs.size()) {
+    return fail(ErrorCode::kUnsupported, "heuristic ", to_string(config.heuristic), " has ",
+                answers->configs.size(), " answers that may be used");
+  }
+  return answers->explicit_configs[place].engine;
+}
+
+Support Convolution::allows(const CudnnConfig& config) {
+  const Result<std::int32_t> index = engine_of(config);
+  if (!index) {
+    return Support::no(index.error().message);
+  }
+  const Result<EngineFacts> engine = facts(*index);
+  return engine && engine->compiles && !options_.compiles ? Support::no(compiles_text(*index))
+                                                          : Support::yes();
 }
 
 Support Convolution::may_use(const EngineFacts& engine) const {
@@ -108,7 +136,7 @@ Result<Plan> Convolution::build(const ConvGraph& graph, const EngineFacts& engin
     return fail(ErrorCode::kUnsupported, allowed.reason());
   }
   if (engine.compiles && !options_.compiles) {
-    return fail(ErrorCode::kUnsupported, "engine ", engine.index, " compiles its kernel");
+    return fail(ErrorCode::kUnsupported, compiles_text(engine.index));
   }
   FORETUNE_TRY(Plan plan, graph.build(std::move(config), engine));
   if (plan.workspace_bytes > options_.workspace_bytes) {
@@ -128,14 +156,10 @@ Result<Plan> Convolution::make_plan(const CudnnConfig& config) {
   if (config.heuristic == CudnnHeuristic::kNone) {
     return build_explicit(*graph_, config);
   }
+  FORETUNE_TRY(const std::int32_t index, engine_of(config));
+  FORETUNE_TRY(const EngineFacts engine, facts(index));
   FORETUNE_TRY(const Answers* const answers, ask(config.heuristic));
-  const auto place = static_cast<std::size_t>(config.rank) - 1;
-  if (place >= answers->configs.size()) {
-    return fail(ErrorCode::kUnsupported, "heuristic ", to_string(config.heuristic), " has ",
-                answers->configs.size(), " answers that may be used");
-  }
-  FORETUNE_TRY(const EngineFacts engine, facts(answers->explicit_configs[place].engine));
-  return build(*graph_, engine, answers->configs[place]);
+  return build(*graph_, engine, answers->configs[static_cast<std::size_t>(config.rank) - 1]);
 }
 
 Result<Plan> Convolution::plan(const CudnnConfig& config) {

@@ -56,8 +56,12 @@ class Convolution {
 
   [[nodiscard]] const ConvProblem& problem() const { return problem_; }
   [[nodiscard]] const ConvolutionOptions& options() const { return options_; }
-  // Allows plans that compile; those that were refused for it may be asked for again.
-  void allow_compiling();
+  // Allows or refuses plans that compile from now on. Those that exist stay; those that were
+  // refused may be asked for again.
+  void allow_compiling(bool allowed);
+  // Returns no for a rank that the heuristic does not have, and for an engine that compiles where
+  // that is not allowed. It makes no plan.
+  Support allows(const CudnnConfig& config);
   // Returns the plan of a config; it is kept, and so is a refusal. Errors: kUnsupported with the
   // reason: the library's, a workspace that is too large, an engine that is not deterministic
   // though that was demanded, or one that rounds f32 operands to tf32.
@@ -90,6 +94,8 @@ class Convolution {
   Convolution(const ConvProblem& problem, const ConvolutionOptions& options)
       : problem_(problem), options_(options) {}
   Result<const Answers*> ask(CudnnHeuristic heuristic);
+  // Returns the engine behind a config. Errors: kUnsupported for a rank that there is not.
+  Result<std::int32_t> engine_of(const CudnnConfig& config);
   Result<EngineFacts> facts(std::int32_t engine);
   [[nodiscard]] Result<Plan> build(const ConvGraph& graph, const EngineFacts& engine,
                                    std::shared_ptr<const EngineConfig> config) const;

@@ -24,10 +24,11 @@
  * captured into graphs as the library's, also the first of a problem if the context was current
  * when foretune_cudnn_open() was called.
  *
- * With `measure_top` the first runs of a problem are trials: each runs one of the best-ranked
- * engines or the heuristic's first answer on the caller's operands, and events on the caller's
- * stream time it. Then the fastest stays. No call waits. Captured and deterministic calls are never
- * trials. Results of different engines are rounded differently.
+ * With `measure_top` the first runs of a problem are trials: they run the best-ranked engines and
+ * the heuristic's first answer on the caller's operands, and events on the caller's stream time
+ * them. Then the fastest stays. No call waits. Work of less than a millisecond is repeated: a call
+ * tries all engines, up to 100 runs of each. Captured and deterministic calls are never trials.
+ * Results of different engines are rounded differently.
  *
  * Nothing of CUDA is linked. The cuDNN that the process uses already is found by its name
  * (libcudnn.so.9); else it is loaded. The device's context has to be current.
@@ -102,8 +103,8 @@ typedef struct foretune_cudnn_options {
   double margin;
   /* Not 0: ask the model's fast mode first, which knows no margin. */
   int fast;
-  /* Not 0: picks may be engines that compile their kernel when the plan is made, for up to a
-   * second. */
+  /* Not 0: up to two engines of a problem may be such that compile their kernel when the plan is
+   * made, for up to a second each. */
   int compiles;
   /* Bytes of workspace that a plan of foretune_cudnn_prepare() and foretune_cudnn_workspace() may
    * need; 0: 2^30. */

@@ -16,12 +16,21 @@ using cudnn::Convolution;
 constexpr std::string_view kCudnnVersion = "cudnn-";
 // The knob of kernels that make textures whenever they run, which no graph can capture.
 constexpr std::int32_t kTextures = 3;
+// Answers of a heuristic that have a rank in the family's space.
+constexpr std::size_t kMostAnswers = 16;
+// Kernels that are compiled for one decision, at up to a second each.
+constexpr int kMostCompiled = 2;
+// The weights of ranks in a score, chosen on the folds of the training networks.
+constexpr double kWeightOfA = 1;
+constexpr double kWeightOfB = 0.5;
 
 // Tries configs for one call. Holds the provider's library as long as it lives.
 class CudnnMaker final : public KernelMaker {
  public:
   CudnnMaker(std::unique_lock<std::mutex> lock, Result<std::unique_ptr<Convolution>> convolution)
-      : lock_(std::move(lock)), convolution_(std::move(convolution)) {
+      : lock_(std::move(lock)),
+        convolution_(std::move(convolution)),
+        compiles_(convolution_ && (*convolution_)->options().compiles) {
     if (!convolution_) {
       note(convolution_.error());
     }
@@ -29,28 +38,39 @@ class CudnnMaker final : public KernelMaker {
 
   Result<std::shared_ptr<const void>> make(const Config& config) override {
     FORETUNE_TRY(const CudnnConfig checked, CudnnConfig::from(config));
-    return kernel(checked, false);
+    return is_librarys_first(checked) ? kernel_without_us(checked) : kernel(checked, false);
   }
 
-  // Returns the first answer of A that can run, or else of the library's list for all problems.
+  Support allows(const Config& config) override {
+    const auto words = CudnnConfig::from(config);
+    return convolution_ && words && !is_librarys_first(*words) ? (*convolution_)->allows(*words)
+                                                               : Support::yes();
+  }
+
+  // Returns the first answer of A that can run, or else of the library's list for all problems; for
+  // trials, also the answers after it.
   std::vector<Fallback> fallbacks() override {
     if (!convolution_) {
       return {};
     }
-    (*convolution_)->allow_compiling();  // as it would without us
+    std::vector<Fallback> all;
     for (const CudnnHeuristic heuristic : {CudnnHeuristic::kA, CudnnHeuristic::kFallback}) {
       const auto answers = (*convolution_)->answers(heuristic);
       const std::size_t count = answers ? answers->size() : 0;
       for (std::size_t i = 0; i < count; ++i) {
         const CudnnConfig config = CudnnConfig::ranked(heuristic, static_cast<std::int32_t>(i) + 1);
-        if (auto made = kernel(config, true)) {
-          return {{.config = config.to_config(),
-                   .kernel = *std::move(made),
-                   .source = ChoiceSource::kHeuristic}};
+        Fallback fallback{.config = config.to_config(), .source = ChoiceSource::kHeuristic};
+        if (all.empty()) {
+          auto made = kernel_without_us(config);
+          if (!made) {
+            continue;
+          }
+          fallback.kernel = *std::move(made);
         }
+        all.push_back(std::move(fallback));
       }
     }
-    return {};
+    return all;
   }
 
   // The model's score of A's first, as a rank, is an average. So the explicit config behind it for
@@ -67,11 +87,46 @@ class CudnnMaker final : public KernelMaker {
                               .scored = answers->front().to_config()});
   }
 
+  std::vector<LibraryAnswer> answers() override {
+    std::vector<LibraryAnswer> all;
+    if (!convolution_) {
+      return all;
+    }
+    for (const auto& [heuristic, weight] :
+         {std::pair(CudnnHeuristic::kA, kWeightOfA), std::pair(CudnnHeuristic::kB, kWeightOfB)}) {
+      const auto configs = (*convolution_)->answers(heuristic);
+      const std::size_t count = configs ? std::min(configs->size(), kMostAnswers) : 0;
+      for (std::size_t i = 0; i < count; ++i) {
+        const auto rank = static_cast<std::int32_t>(i) + 1;
+        all.push_back({.name = CudnnConfig::ranked(heuristic, rank).to_config(),
+                       .config = (*configs)[i].to_config(),
+                       .weight = weight});
+      }
+    }
+    return all;
+  }
+
   [[nodiscard]] bool may_be_kept() const override { return may_be_kept_; }
 
  private:
   void note(const Error& error) {
     may_be_kept_ = may_be_kept_ && error.code == ErrorCode::kUnsupported;
+  }
+
+  static bool is_librarys_first(const CudnnConfig& config) {
+    return config.heuristic == CudnnHeuristic::kA && config.rank == 1;
+  }
+
+  // Makes what would run without us, even if it has to be compiled.
+  Result<std::shared_ptr<const void>> kernel_without_us(const CudnnConfig& config) {
+    if (convolution_) {
+      (*convolution_)->allow_compiling(true);
+    }
+    auto made = kernel(config, true);
+    if (convolution_) {
+      (*convolution_)->allow_compiling(compiles_ && compiled_ < kMostCompiled);
+    }
+    return made;
   }
 
   Result<std::shared_ptr<const void>> kernel(const CudnnConfig& config, bool is_librarys) {
@@ -96,11 +151,17 @@ class CudnnMaker final : public KernelMaker {
         short_text(words));
     made->is_librarys = is_librarys;
     made->plan = *std::move(plan);
+    compiled_ += made->plan.engine.compiles ? 1 : 0;
+    if (compiled_ >= kMostCompiled) {
+      convolution.allow_compiling(false);
+    }
     return made;
   }
 
   std::unique_lock<std::mutex> lock_;
   Result<std::unique_ptr<Convolution>> convolution_;
+  bool compiles_;
+  int compiled_ = 0;  // kernels so far
   bool may_be_kept_ = true;
 };
 

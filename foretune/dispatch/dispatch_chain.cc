@@ -2,11 +2,62 @@
 #include <utility>
 
 #include "foretune/base/text.h"
+#include "foretune/dispatch/answer_ranking.h"
 #include "foretune/dispatch/internal/dispatcher_state.h"
 #include "foretune/model/model_scorer.h"
 
 namespace foretune::dispatch_internal {
 namespace {
+
+// A model's ranking for one call, from its pick on. The pool is scored when the second is asked
+// for, or at once where the library has answers to rank with it.
+class Ranking {
+ public:
+  Ranking(const Selector& selector, const Problem& problem, const Choice& pick,
+          std::span<const LibraryAnswer> answers)
+      : selector_(selector), problem_(problem), pick_(pick) {
+    if (auto ranked = answers.empty() ? Result<std::vector<RankedConfig>>()
+                                      : rank_with_answers(selector, problem, answers)) {
+      with_answers_ = *std::move(ranked);
+    }
+  }
+
+  // Returns the score of an answer of the library, or nothing.
+  [[nodiscard]] std::optional<double> score_of(const Config& answer) const {
+    const auto ranked = std::ranges::find(with_answers_, answer, &RankedConfig::config);
+    return ranked == with_answers_.end() ? std::nullopt : std::optional(ranked->score);
+  }
+
+  // Returns the next one, or nothing at the end.
+  std::optional<RankedConfig> next() {
+    const std::size_t place = next_++;
+    if (!with_answers_.empty()) {
+      return place < with_answers_.size() ? std::optional(with_answers_[place]) : std::nullopt;
+    }
+    if (place == 0) {
+      return RankedConfig{.config = selector_.config(pick_.candidate), .score = pick_.score};
+    }
+    if (place == 1) {
+      pool_ = selector_.rank(problem_);
+      std::erase_if(pool_, [this](const RankedCandidate& ranked) {
+        return ranked.candidate == pick_.candidate;
+      });
+    }
+    if (place > pool_.size()) {
+      return std::nullopt;
+    }
+    const auto& [candidate, score] = pool_[place - 1];
+    return RankedConfig{.config = selector_.config(candidate), .score = score};
+  }
+
+ private:
+  const Selector& selector_;
+  const Problem& problem_;
+  Choice pick_;
+  std::size_t next_ = 0;
+  std::vector<RankedConfig> with_answers_;
+  std::vector<RankedCandidate> pool_;  // without the pick
+};
 
 // Collects options. Each step of the chain is asked only while more of them are wanted.
 class Chain {
@@ -24,10 +75,6 @@ class Chain {
       ask_model();
     }
     add_fallbacks();
-    has_asked_fallbacks_ = true;
-    if (pick_ && compares()) {
-      add_followers(*pick_);
-    }
     if (starts_with_fallback_) {
       const auto first = std::ranges::find(made_.all, ChoiceSource::kHeuristic, &Option::source);
       std::rotate(made_.all.begin(), first, first == made_.all.end() ? first : first + 1);
@@ -80,10 +127,11 @@ class Chain {
     if (!choice.picked()) {
       made_.note = selector.explain(problem, choice);
     } else {
+      ranking_.emplace(selector, problem, choice, maker_->answers());
       if (options_.margin > 0) {
         ask_for_baseline();
       }
-      if (!add_ranked(choice)) {
+      if (!add_ranked()) {
         return;  // the baseline, a fallback, is better than what is left
       }
     }
@@ -95,6 +143,10 @@ class Chain {
   void ask_for_baseline() {
     baseline_ = maker_->baseline();
     if (!baseline_) {
+      return;
+    }
+    baseline_score_ = ranking_->score_of(baseline_->config);
+    if (baseline_score_) {
       return;
     }
     if (const auto score =
@@ -121,44 +173,28 @@ class Chain {
     return false;
   }
 
-  // Adds the pick, and what follows it in the ranking as long as more is wanted. Returns false when
+  // Adds what follows in the ranking, first the pick, as long as more is wanted. Returns false when
   // it stopped at a config that gains too little.
-  bool add_ranked(const Choice& choice) {
-    const Config config = source_.selector->config(choice.candidate);
-    if (!keeps_margin(config, choice.score)) {
-      return false;
-    }
-    pick_ = choice.candidate;
-    if (const std::string refusal = add(config, ChoiceSource::kModel); !refusal.empty()) {
-      refusals_ = 1;
-      made_.note = concat("the model's first is refused: ", refusal);
-    }
-    if (!add_followers(choice.candidate)) {
-      return false;
-    }
-    if (made_.all.empty()) {
-      made_.note = concat("none of the model's best ", refusals_, " can run here; ", made_.note);
-    }
-    return true;
-  }
-
-  // Adds what follows the pick in the ranking, from where an earlier call stopped. Returns as
-  // add_ranked().
-  bool add_followers(std::uint32_t pick) {
-    if (has_enough_of_model()) {
-      return true;  // without a ranking, for which the whole pool is scored
-    }
-    const std::vector<RankedCandidate> ranking = source_.selector->rank(*call_.problem);
-    for (; next_ < ranking.size() && !has_enough_of_model() && refusals_ < kMostRefusals; ++next_) {
-      const auto& [candidate, score] = ranking[next_];
-      if (candidate == pick) {
-        continue;
+  bool add_ranked() {
+    while (!has_enough_of_model() && refusals_ < kMostRefusals) {
+      const bool is_first = !std::exchange(has_pick_, true);
+      const std::optional<RankedConfig> ranked = ranking_->next();
+      if (!ranked) {
+        break;
       }
-      const Config config = source_.selector->config(candidate);
-      if (!keeps_margin(config, score)) {
+      if (!keeps_margin(ranked->config, ranked->score)) {
         return false;
       }
-      refusals_ += add(config, ChoiceSource::kModel).empty() ? 0U : 1U;
+      const Support allowed = maker_->allows(ranked->config);
+      const std::string refusal =
+          allowed ? add(ranked->config, ChoiceSource::kModel) : allowed.reason();
+      refusals_ += allowed && !refusal.empty() ? 1U : 0U;
+      if (is_first && !refusal.empty()) {
+        made_.note = concat("the model's first is refused: ", refusal);
+      }
+    }
+    if (made_.all.empty() && has_pick_) {
+      made_.note = concat("none of the model's best ", refusals_, " can run here; ", made_.note);
     }
     return true;
   }
@@ -180,6 +216,8 @@ class Chain {
     }
   }
 
+  // Adds fallbacks as long as more is wanted. Where they take part in trials whatever the model
+  // says, only the first comes before the rest of the ranking.
   void add_fallbacks() {
     if (is_full()) {
       return;
@@ -187,20 +225,30 @@ class Chain {
     for (Fallback& fallback : maker_->fallbacks()) {
       // A library's own choice at every call is no candidate for a trial.
       if (is_full() || (fallback.config.words.empty() && !made_.all.empty())) {
-        return;
+        break;
       }
-      if (fallback.kernel == nullptr) {
-        add(fallback.config, fallback.source);
-      } else if (!knows(fallback.config)) {
-        made_.all.push_back({.config = std::move(fallback.config),
-                             .source = fallback.source,
-                             .kernel = std::move(fallback.kernel)});
+      add_fallback(fallback);
+      if (!std::exchange(has_asked_fallbacks_, true) && ranking_ && compares()) {
+        add_ranked();
       }
+    }
+    if (!std::exchange(has_asked_fallbacks_, true) && ranking_ && compares()) {
+      add_ranked();
     }
     if (made_.all.empty()) {
       if (const std::optional<Fallback> last = maker_->last_resort()) {
         add(last->config, last->source);
       }
+    }
+  }
+
+  void add_fallback(Fallback& fallback) {
+    if (fallback.kernel == nullptr) {
+      add(fallback.config, fallback.source);
+    } else if (!knows(fallback.config)) {
+      made_.all.push_back({.config = std::move(fallback.config),
+                           .source = fallback.source,
+                           .kernel = std::move(fallback.kernel)});
     }
   }
 
@@ -234,9 +282,9 @@ class Chain {
   std::unique_ptr<KernelMaker> maker_;
   std::optional<Baseline> baseline_;
   std::optional<double> baseline_score_;
-  std::optional<std::uint32_t> pick_;  // the model's, if it keeps the margin
-  std::size_t next_ = 0;               // position in the ranking
-  std::size_t refusals_ = 0;           // of the pick and the ranking
+  std::optional<Ranking> ranking_;  // the model's
+  bool has_pick_ = false;           // its first was tried
+  std::size_t refusals_ = 0;        // of the ranking
   bool has_asked_fallbacks_ = false;
   bool starts_with_fallback_ = false;
   Options made_;

@@ -232,6 +232,10 @@ Result<Dispatcher::Turn> Dispatcher::next(const DispatchCall& call) {
   turn.kernel_ = option.kernel;
   if (least >= 0) {
     ++option.started;
+    turn.at_most_ns_ = option.bound_ns();
+    for (const State::Option& other : entry->trials) {
+      turn.fastest_ns_ = std::min(turn.fastest_ns_, other.bound_ns());
+    }
     turn.is_first_ = !std::exchange(option.has_run, true);
     turn.trial_ = least;
     turn.entry_ = std::move(entry);
@@ -305,14 +309,16 @@ Result<Dispatcher::Turn> Dispatcher::replace(const DispatchCall& call, const Tur
   return turn;
 }
 
-void Dispatcher::abandon(const Turn& turn) {
+void Dispatcher::abandon(const Turn& turn, double at_most_ns) {
   if (turn.trial_ < 0) {
     return;
   }
   auto& entry = *static_cast<State::Entry*>(turn.entry_.get());
   const std::lock_guard lock(state_->trials_mutex);
   if (!entry.settled.load(std::memory_order_acquire)) {
-    --entry.trials[static_cast<std::size_t>(turn.trial_)].started;
+    State::Option& option = entry.trials[static_cast<std::size_t>(turn.trial_)];
+    --option.started;
+    option.at_most_ns = std::min(option.at_most_ns, at_most_ns);
   }
 }
 

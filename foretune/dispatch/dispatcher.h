@@ -30,6 +30,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <filesystem>
+#include <limits>
 #include <memory>
 #include <optional>
 #include <ratio>
@@ -105,6 +106,11 @@ class Dispatcher {
     // Returns true for the first trial of its kernel: what is made or loaded when a kernel first
     // runs counts in its time.
     [[nodiscard]] bool is_first() const { return is_first_; }
+    // Returns a bound of the nanoseconds that a run of the kernel takes, from its earlier trials;
+    // infinity before any has ended.
+    [[nodiscard]] double at_most_ns() const { return at_most_ns_; }
+    // Returns the least of the bounds of all kernels on trial.
+    [[nodiscard]] double fastest_ns() const { return fastest_ns_; }
     // Returns true when later calls of the kind get the same kernel.
     [[nodiscard]] bool is_final() const { return is_final_; }
 
@@ -113,6 +119,8 @@ class Dispatcher {
     std::shared_ptr<void> entry_;
     std::shared_ptr<const void> kernel_;
     int trial_ = -1;
+    double at_most_ns_ = std::numeric_limits<double>::infinity();
+    double fastest_ns_ = std::numeric_limits<double>::infinity();
     bool is_first_ = false;
     bool is_final_ = false;
   };
@@ -120,7 +128,8 @@ class Dispatcher {
   // to be reported, abandoned or refused: until then it counts as running.
   Result<Turn> next(const DispatchCall& call);
   void report(const Turn& turn, double nanoseconds);
-  void abandon(const Turn& turn);
+  // Gives a trial back, whose run took no longer than `at_most_ns` if that is known.
+  void abandon(const Turn& turn, double at_most_ns = std::numeric_limits<double>::infinity());
   // Takes back a kernel that could not run the call after all, and returns another one: the best of
   // the other trials, else a fallback of the provider, with `reason` as its note. Errors: as
   // next().

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <limits>
 #include <map>
 #include <memory>
 #include <string>
@@ -187,6 +188,25 @@ TEST(DispatcherTest, WhatIsNoTrialOrFailsDoesNotKeepTrialsFromEnding) {
     EXPECT_EQ(calls[text_of(*kept)], std::max(1, rounds));
     EXPECT_TRUE(dispatcher.decision(problem)->is_settled);
   }
+}
+
+TEST(DispatcherTest, AnAbandonedTrialLeavesABound) {
+  Dispatcher dispatcher({.measure_top = 2});
+  ASSERT_TRUE(dispatcher.add(std::make_shared<TextProvider>(machine()), shipped()));
+  const Problem problem = gemm(200, 300, 100);
+  const auto first = dispatcher.next(problem);
+  ASSERT_TRUE(first);
+  EXPECT_EQ(first->at_most_ns(), std::numeric_limits<double>::infinity());
+  dispatcher.abandon(*first, 500);
+  dispatcher.abandon(*dispatcher.next(problem), 700);  // a longer one says nothing new
+  const auto again = dispatcher.next(problem);
+  EXPECT_EQ(again->kernel(), first->kernel());
+  EXPECT_EQ(again->at_most_ns(), 500);
+  dispatcher.report(*again, 400);
+  const auto other = dispatcher.next(problem);
+  EXPECT_NE(other->kernel(), first->kernel());
+  EXPECT_EQ(other->at_most_ns(), std::numeric_limits<double>::infinity());
+  EXPECT_EQ(other->fastest_ns(), 400);
 }
 
 TEST(DispatcherTest, TrialsEndWhenTheirTimeIsUp) {

@@ -66,10 +66,22 @@ struct Baseline {
   Config scored;  // the config behind it for this call
 };
 
+// An answer of the provider's own library for this call. The model of such a provider knows it by
+// two names: its place among the answers ("rank 1 of a"), whose score is an average over problems,
+// and the config behind it.
+struct LibraryAnswer {
+  Config name;
+  Config config;
+  double weight = 1;  // of the name's score in the mean of both; the config's is 1
+};
+
 // Makes the kernels of one call, for one decision about it.
 class KernelMaker {
  public:
   virtual ~KernelMaker() = default;
+  // Returns no for a config that the call itself rules out. It takes little time, and a model's
+  // ranking is followed past any number of them.
+  virtual Support allows(const Config& /*config*/) { return Support::yes(); }
   // Errors: kUnsupported with the reason for which the config cannot run here.
   virtual Result<std::shared_ptr<const void>> make(const Config& config) = 0;
   // Returns what runs the call where no model does, best first.
@@ -78,6 +90,8 @@ class KernelMaker {
   // take long.
   virtual std::optional<Fallback> last_resort() { return std::nullopt; }
   virtual std::optional<Baseline> baseline() { return std::nullopt; }
+  // Returns what a model ranks together with its pool, the better-known name of an answer first.
+  virtual std::vector<LibraryAnswer> answers() { return {}; }
   // Returns false after an error that says nothing about later calls, such as a lack of memory.
   [[nodiscard]] virtual bool may_be_kept() const { return true; }
 };

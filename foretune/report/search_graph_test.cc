@@ -242,6 +242,16 @@ TEST_F(SearchGraphTest, AStartThatWasNotMeasuredIsThereAllTheSame) {
   EXPECT_FALSE(drawn.edges.at("1").is_dashed);
 }
 
+TEST_F(SearchGraphTest, TheTitleSaysWhenAnotherOneWasFasterInTheSearch) {
+  ContestTrace trace = search("greedy1", 30);
+  trace.steps[trace.best].speed = 1000;
+  EXPECT_THAT(search_graph_dot(*space_, trace, {}),
+              HasSubstr(concat("fastest: #", trace.best + 1)));
+  trace.steps[trace.best == 0 ? 1 : 0].speed = 2000;
+  EXPECT_THAT(search_graph_dot(*space_, trace, {}),
+              HasSubstr(concat("fastest when timed again: #", trace.best + 1)));
+}
+
 TEST_F(SearchGraphTest, AStartThatWasMeasuredLateIsShownInAnyCase) {
   ContestTrace trace = search("greedy1", 30);
   std::swap(trace.steps.front(), trace.steps.back());

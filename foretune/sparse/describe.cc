@@ -20,7 +20,7 @@ constexpr std::size_t kMarks = 65472;  // whole strips of the smallest blocks
 std::size_t as_size(std::int64_t count) { return static_cast<std::size_t>(count); }
 
 // The counts of a strip. All others become shares of the first.
-enum Counted : std::uint8_t { kNonZeros, kDistance, kOverlap, kRuns, kBlocks };
+enum Counted : std::uint8_t { kNonZeros, kDistance, kOverlap, kRuns, kDiagonals, kBlocks };
 constexpr std::size_t kCounted = kBlocks + kBlockSides;
 using StripCounts = std::array<double, kCounted>;
 
@@ -256,8 +256,10 @@ void Describer::look_at_row(std::size_t row, StripCounts& counts,
   std::array<std::uint32_t, kBlockSides> blocks{};
   std::uint32_t overlap = 0;
   std::uint32_t runs = 0;
+  std::uint32_t diagonals = 0;
   std::int64_t distance = 0;
   std::int32_t before = -2;
+  bool before_is_below = false;  // whether `before` was below another one
   for (std::size_t i = begin; i < end; ++i) {
     const auto ahead = static_cast<std::uint32_t>(pattern_.column_of[std::min(i + kAhead, last)]);
     __builtin_prefetch(&columns_[ahead], 1);
@@ -265,10 +267,17 @@ void Describer::look_at_row(std::size_t row, StripCounts& counts,
     const std::int32_t column = pattern_.column_of[i];
     ColumnState& state = columns_[static_cast<std::size_t>(column)];
     ++state.count;
-    overlap += state.last_row == this_row - 1 ? 1U : 0U;
+    const bool is_below = state.last_row == this_row - 1;
+    overlap += is_below ? 1U : 0U;
     state.last_row = this_row;
-    runs += column == before + 1 ? 1U : 0U;
+    // A non-zero to the left has overwritten the row of its column.
+    const bool is_run = column == before + 1;
+    runs += is_run ? 1U : 0U;
+    diagonals += is_run                                                ? (before_is_below ? 1U : 0U)
+                 : column > 0 && (&state)[-1].last_row == this_row - 1 ? 1U
+                                                                       : 0U;
     before = column;
+    before_is_below = is_below;
     distance += std::abs(column - this_row);
     ++cells[cell_of_(static_cast<std::uint32_t>(column))];
     mark_blocks(here, static_cast<std::uint32_t>(column), blocks);
@@ -276,6 +285,7 @@ void Describer::look_at_row(std::size_t row, StripCounts& counts,
   counts[kDistance] += static_cast<double>(distance);
   counts[kOverlap] += overlap;
   counts[kRuns] += runs;
+  counts[kDiagonals] += diagonals;
   for (std::size_t side = 0; side < kBlockSides; ++side) {
     counts[kBlocks + side] += blocks[side];
   }
@@ -336,6 +346,7 @@ MatrixDescription Describer::finish(double strips, double looked_at) {
   out.mean_distance = ratios_.ratio(kDistance, strips);
   out.row_overlap = ratios_.ratio(kOverlap, strips);
   out.run_share = ratios_.ratio(kRuns, strips);
+  out.diagonal_share = ratios_.ratio(kDiagonals, strips);
   density_.finish(line_sizes, line_parts, out);
   return out;
 }

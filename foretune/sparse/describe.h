@@ -50,6 +50,7 @@ struct MatrixDescription {
   Estimate mean_distance;      // mean of |column - row|
   Estimate row_overlap;        // share of non-zeros below a non-zero
   Estimate run_share;          // share of non-zeros to the right of a non-zero
+  Estimate diagonal_share;     // share of non-zeros to the right of and below a non-zero
   // Non-zeros in each cell of a grid over the matrix: row r, column c belongs to the cell in line
   // 64 r / rows and column 64 c / columns, both rounded down. Coarser grids are its sums.
   std::array<float, kDensityCells * kDensityCells> density{};

@@ -67,6 +67,7 @@ void expect_described(const Csr<float>& matrix, const MatrixDescription& found) 
   double distance = 0;
   double overlap = 0;
   double runs = 0;
+  double diagonals = 0;
   std::array<float, kDensityCells * kDensityCells> density{};
   for (const auto& [place, value] : places) {
     const auto [row, column] = place;
@@ -74,6 +75,7 @@ void expect_described(const Csr<float>& matrix, const MatrixDescription& found) 
     distance += static_cast<double>(std::abs(row - column));
     overlap += places.contains({row - 1, column}) ? 1 : 0;
     runs += places.contains({row, column - 1}) ? 1 : 0;
+    diagonals += places.contains({row - 1, column - 1}) ? 1 : 0;
     ++density[static_cast<std::size_t>(row * 64 / matrix.rows * 64 + column * 64 / matrix.columns)];
   }
   EXPECT_EQ(found.size, static_cast<std::int64_t>(places.size()));
@@ -82,6 +84,7 @@ void expect_described(const Csr<float>& matrix, const MatrixDescription& found) 
     EXPECT_NEAR(found.mean_distance.value, distance / size, 1e-9);
     EXPECT_NEAR(found.row_overlap.value, overlap / size, 1e-12);
     EXPECT_NEAR(found.run_share.value, runs / size, 1e-12);
+    EXPECT_NEAR(found.diagonal_share.value, diagonals / size, 1e-12);
   }
   for (std::size_t cell = 0; cell < density.size(); ++cell) {
     EXPECT_NEAR(found.density[cell], density[cell], 1e-3F) << cell;
@@ -149,6 +152,7 @@ TEST(DescribeTest, SamplesStateTheirErrors) {
     }
     compare(found.row_overlap, exact.row_overlap);
     compare(found.run_share, exact.run_share);
+    compare(found.diagonal_share, exact.diagonal_share);
     compare(found.mean_distance, exact.mean_distance);
     double density_off = 0;
     for (std::size_t cell = 0; cell < exact.density.size(); ++cell) {

@@ -64,9 +64,12 @@ struct Option {
   int started = 0;
   int finished = 0;
   double best_ns = std::numeric_limits<double>::infinity();
+  double at_most_ns = std::numeric_limits<double>::infinity();  // of its abandoned trials
   bool is_hopeless = false;
   bool is_refused = false;        // it could not run after all
   std::vector<float> samples_ns;  // of its finished trials; only with keep_trials
+
+  [[nodiscard]] double bound_ns() const { return std::min(at_most_ns, best_ns); }
 };
 
 // The ways to run a call.

@@ -110,12 +110,19 @@ struct CudnnModelOptions {
 
 // Makes a model of one tree that splits on the engine: candidates with the same engine share a
 // score, and so do the heuristics' ranks, whose engine is -1.
+// The score of engines about which a model was told nothing.
+inline constexpr double kUnknownEngine = 12;
+
 inline Model cudnn_model(const std::vector<ConvPrediction>& predictions,
                          const CudnnModelOptions& options = {}) {
   std::vector<ScoredConfig> candidates;
   for (const ConvPrediction& p : predictions) {
     candidates.push_back({p.config.to_config(), std::log2(1.5 + p.config.engine), p.score});
   }
+  for (const ConvPrediction& p : predictions) {
+    candidates.push_back({{}, std::log2(0.5 + std::max(0, p.config.engine)), kUnknownEngine});
+  }
+  candidates.push_back({{}, 1e300, kUnknownEngine});
   Model model =
       one_tree_model(kConvProblem, "conv-cudnn-plain", "config_log2_engine", std::move(candidates));
   model.family = "cudnn";

@@ -16,7 +16,7 @@ namespace foretune {
 
 // A candidate and the time that the model predicts for it, ln ns, whatever the problem.
 struct ScoredConfig {
-  Config config;
+  Config config;     // empty: the model scores others so, and has none of them in its pool
   double until = 0;  // candidates with the same value share a score: the split column is below it
   double score = 0;
 };
@@ -35,7 +35,9 @@ inline Model one_tree_model(ProblemType problem_type, std::string_view table_nam
   model.target = "log";
   model.card_json = "{}";
   for (const ScoredConfig& candidate : candidates) {
-    model.pool.push_back(candidate.config);
+    if (!candidate.config.words.empty()) {
+      model.pool.push_back(candidate.config);
+    }
   }
   model.portfolio = {0};
   const auto named = std::ranges::find(table->columns(), column, &FeatureInfo::name);

@@ -8,6 +8,7 @@
 #include "foretune/features/column_table.h"
 #include "foretune/features/internal/sparse_matrix_columns.h"
 #include "foretune/features/tables/table_rows.h"
+#include "foretune/problem/sparse/sparse_payload.h"
 #include "foretune/problem/sparse/sparse_problem.h"
 
 namespace foretune::features_internal {
@@ -59,10 +60,75 @@ constexpr std::array kInteractionColumns{
     of_both("log2_thread_flops", "log2 of the operations of a thread that gets an even share"),
 };
 
+// The columns of version 2.
+constexpr FeatureInfo since_2(FeatureInfo info) {
+  info.since = 2;
+  info.may_be_missing = true;
+  return info;
+}
+constexpr std::array kLaterMatrixColumns{
+    since_2(of_problem("diagonal_share", "share of non-zeros to the right of and below another")),
+};
+constexpr std::array kLaterInteractionColumns{
+    since_2(of_both("log2_padding",
+                    "log2 of the stored elements over the non-zeros, as estimated from shares")),
+};
+
+// The facts of a matrix that tell how much a format stores.
+struct StorageShape {
+  double rows = 0;
+  double non_zeros = 0;
+  double row_variation = 0;  // standard deviation of the rows' lengths over their mean
+  double row_longest = 0;
+  double band = 0;  // diagonals within the bandwidth
+  double row_overlap = 0;
+  double run_share = 0;
+  double diagonal_share = 0;
+
+  static StorageShape of(const Problem& problem, const SparseSizes& sizes) {
+    const auto value = [&](SparseValue which) {
+      return described_value(problem, static_cast<std::size_t>(which));
+    };
+    const auto extent = static_cast<double>(std::max(sizes.rows, sizes.columns));
+    return {.rows = static_cast<double>(sizes.rows),
+            .non_zeros = std::max(1.0, static_cast<double>(sizes.non_zeros)),
+            .row_variation =
+                value(SparseValue::kRowDeviation) / std::max(1e-9, value(SparseValue::kRowMean)),
+            .row_longest = std::max(1.0, value(SparseValue::kRowLongest)),
+            .band = 2 * value(SparseValue::kBandwidth) * extent + 1,
+            .row_overlap = value(SparseValue::kRowOverlap),
+            .run_share = value(SparseValue::kRunShare),
+            .diagonal_share = value(SparseValue::kDiagonalShare)};
+  }
+
+  // Returns the stored elements over the non-zeros. A non-zero brings a block for itself unless it
+  // has a neighbour; the longest of h rows is sqrt(2 ln h) deviations above the mean, and sorting
+  // leaves the share of a slice in its window; a diagonal begins where none leads on.
+  [[nodiscard]] double padding(std::span<const std::int32_t> words) const {
+    const double height = at(words, SparseCpuField::kHeight);
+    switch (static_cast<SparseFormat>(at(words, SparseCpuField::kFormat))) {
+      case SparseFormat::kSell: {
+        const double window = std::max(height, at(words, SparseCpuField::kWindow));
+        return 1 + row_variation * std::sqrt(2 * std::log(height)) * height / window;
+      }
+      case SparseFormat::kBcsr:
+        return (1 + (height - 1) * (1 - row_overlap)) *
+               (1 + (at(words, SparseCpuField::kWidth) - 1) * (1 - run_share));
+      case SparseFormat::kDiagonals: {
+        const double begun = non_zeros * (1 - diagonal_share);
+        return std::max(row_longest, std::min(begun, band)) * rows / non_zeros;
+      }
+      default:
+        return 1;
+    }
+  }
+};
+
 class SparseCpuTable final : public FeatureTable {
  public:
   SparseCpuTable() {
-    columns_ = joined({kSizeColumns, sparse_matrix_columns(), kConfigColumns, kInteractionColumns});
+    columns_ = joined({kSizeColumns, sparse_matrix_columns(), kLaterMatrixColumns, kConfigColumns,
+                       kInteractionColumns, kLaterInteractionColumns});
   }
 
   std::string_view name() const override { return "sparse-cpu"; }
@@ -100,6 +166,8 @@ class SparseCpuTable final : public FeatureTable {
     out[i++] = std::log2(typed.bytes() / l2);
     out[i++] = std::log2(roofline + 1);
     sparse_matrix_row(problem, out.subspan(i));
+    out[i + sparse_matrix_columns().size()] =
+        described_value(problem, static_cast<std::size_t>(SparseValue::kDiagonalShare));
   }
 
   void config_row(std::span<const std::int32_t> words, std::span<double> out) const override {
@@ -126,6 +194,7 @@ class SparseCpuTable final : public FeatureTable {
     const double width = static_cast<double>(sizes.width);
     const double value_bytes = bytes_per_element(sizes.dtype);
     const double l2 = std::max(1.0, hardware.get(HardwareValue::kL2Bytes));
+    const StorageShape shape = StorageShape::of(problem, sizes);
     ColumnWriter writer(out, stride);
     for_each_config(configs, writer, [&](std::span<const std::int32_t> words) {
       const double isa = at(words, SparseCpuField::kIsa);
@@ -140,6 +209,7 @@ class SparseCpuTable final : public FeatureTable {
       writer.put(row_mean / step);
       writer.put_log2((tile * (row_mean * (4 + value_bytes) + width * value_bytes) + 1) / l2);
       writer.put_log2(typed.flops() / at(words, SparseCpuField::kThreads) + 1);
+      writer.put_log2(shape.padding(words));
     });
   }
 

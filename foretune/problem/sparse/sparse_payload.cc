@@ -35,6 +35,7 @@ std::vector<std::string> make_names() {
     names.push_back(
         concat("density_", cell / sparse::kDensityCells, "_", cell % sparse::kDensityCells));
   }
+  names.emplace_back("diagonal_share");
   FORETUNE_CHECK(names.size() == kSparseValues);
   return names;
 }
@@ -100,7 +101,7 @@ Result<std::string> fields_from_file(std::string_view name, std::span<const std:
 
 const PayloadInfo& sparse_payload_info() {
   static const PayloadInfo info{.name = "sparse-matrix",
-                                .version = 1,
+                                .version = 2,
                                 .values = value_names(),
                                 .check = &check_matrix,
                                 .describe = &describe_matrix,
@@ -124,6 +125,7 @@ void sparse_values(const MatrixDescription& description, double depth_mean, std:
   put(SparseValue::kDistance, description.mean_distance.value / extent);
   put(SparseValue::kRowOverlap, description.row_overlap.value);
   put(SparseValue::kRunShare, description.run_share.value);
+  put(SparseValue::kDiagonalShare, description.diagonal_share.value);
   for (std::size_t side = 0; side < sparse::kBlockSides; ++side) {
     out[position(SparseValue::kBlockFill) + side] = description.block_fill[side].value;
   }

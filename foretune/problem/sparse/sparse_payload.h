@@ -34,10 +34,12 @@ enum class SparseValue : std::uint16_t {
   kRowLengths = 17,     // 16 shares of rows: empty, 1, 2 to 3, 4 to 7, ... from 16384
   kColumnLengths = 33,  // 16 shares of columns
   kDensity = 49,        // 64 x 64 shares of the non-zeros, in each cell of a grid, line by line
+  // Share of non-zeros to the right of and below another.
+  kDiagonalShare = kDensity + sparse::kDensityCells * sparse::kDensityCells,
 };
 inline constexpr std::size_t kSparseLengthShares = 16;
 inline constexpr std::size_t kSparseValues =
-    static_cast<std::size_t>(SparseValue::kDensity) + sparse::kDensityCells * sparse::kDensityCells;
+    static_cast<std::size_t>(SparseValue::kDiagonalShare) + 1;
 
 const PayloadInfo& sparse_payload_info();
 

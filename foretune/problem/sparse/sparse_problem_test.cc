@@ -163,7 +163,7 @@ TEST(SparsePayloadTest, IsDescribedByFiniteNumbers) {
   EXPECT_EQ(value(SparseValue::kDensity, 0), 1.0 / 6);
   EXPECT_EQ(sparse_payload_info().values[static_cast<std::size_t>(SparseValue::kRowLengths) + 3],
             "rows_4");
-  EXPECT_EQ(sparse_payload_info().values.back(), "density_63_63");
+  EXPECT_EQ(sparse_payload_info().values.back(), "diagonal_share");
   ASSERT_TRUE(sparse_payload_info().describe(
       bytes_of("%%MatrixMarket matrix coordinate real general\n3 2 0\n"), values));
   for (const double number : values) {

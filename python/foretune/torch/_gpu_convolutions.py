@@ -520,14 +520,15 @@ def convolutions(model: Union[str, os.PathLike[str], Any, None] = None, *, margi
         margin: gain over the heuristic's first answer, as predicted, below which that runs.
         fast: asks the model's fast mode first, for which a new problem is a matter of microseconds.
             It knows no margin.
-        measure: how many engines take turns in the first calls of each convolution: the model's
-            best and cuDNN's first answer. Events on the stream time them and no call waits; then
-            the fastest stays. 0 and 1 measure nothing. Results of different engines are rounded
-            differently, so nothing is measured where PyTorch is told to be deterministic.
+        measure: how many engines are tried in the first calls of each convolution, 8 for example:
+            the model's best and cuDNN's first answer. Events on the stream time them and no call
+            waits; then the fastest stays. Six calls are enough, or four for each engine where one
+            takes over a millisecond. 0 and 1 measure nothing. Results of different engines are
+            rounded differently, so nothing is measured where PyTorch is told to be deterministic.
         trials: a data set (``.ftd``) with what earlier processes measured, whose fastest engines
             run; ``save_trials()`` appends to it. It need not exist.
         compiles: also picks engines that compile their kernel for each problem, for up to a
-            second.
+            second; up to two of them are tried.
         workspace_bytes: largest workspace of a pick; it comes from PyTorch's allocator.
 
     Raises:
