@@ -7,6 +7,7 @@
 
 #include "bench/contest.h"
 #include "bench/conv_peer.h"
+#include "foretune/base/check.h"
 #include "foretune/base/statistics.h"
 #include "foretune/families/cpu_conv/conv_data.h"
 #include "foretune/problem/problem_type.h"
@@ -45,10 +46,8 @@ std::string class_of(const ConvSizes& s) {
 std::vector<ConvLayer> choose_conv_layers(std::size_t count) {
   std::map<std::string, std::vector<ConvLayer>> by_class;
   std::set<ConvSizes> known;
-  const ProblemTypeInfo* conv = nullptr;
-  for (const ProblemTypeInfo* const type : problem_types()) {
-    conv = type->schema.type == kConvProblem ? type : conv;
-  }
+  const ProblemTypeInfo* const conv = find_problem_type(kConvProblem);
+  FORETUNE_CHECK(conv != nullptr);
   for (const NamedShapeSet& set : conv->shape_sets()) {
     for (const Problem& problem : set.make()) {
       const ConvSizes sizes = ConvProblem::from(problem)->sizes();

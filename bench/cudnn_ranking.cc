@@ -4,22 +4,10 @@
 #include <utility>
 
 #include "foretune/dispatch/answer_ranking.h"
+#include "foretune/dispatch/cudnn_provider.h"
 #include "foretune/space/schemas/cudnn.h"
 
 namespace foretune::bench {
-namespace {
-
-// The weights of a rank's score, where an explicit config's is 1; chosen on training networks.
-constexpr double kWeightOfA = 1;
-constexpr double kWeightOfB = 0.5;
-
-double weight_of(CudnnHeuristic heuristic) {
-  return heuristic == CudnnHeuristic::kA   ? kWeightOfA
-         : heuristic == CudnnHeuristic::kB ? kWeightOfB
-                                           : 0;
-}
-
-}  // namespace
 
 Answers answers_in(const MeasuredConfigs& measured) {
   std::map<double, Config> by_time;
@@ -47,7 +35,7 @@ Result<std::vector<ScoredConfig>> ranking_with_answers(const Selector& selector,
   std::vector<std::pair<CudnnConfig, LibraryAnswer>> ranked;
   for (const auto& [rank, config] : answers) {
     FORETUNE_TRY(const CudnnConfig words, CudnnConfig::from(rank));
-    if (const double weight = weight_of(words.heuristic); weight > 0) {
+    if (const double weight = dispatch_internal::answer_weight(words.heuristic); weight > 0) {
       ranked.emplace_back(words, LibraryAnswer{.name = rank, .config = config, .weight = weight});
     }
   }

@@ -288,7 +288,7 @@ def main() -> int:
                 "rounds": arguments.rounds, "layers": []}
     session = foretune.torch.convolutions(arguments.model, margin=arguments.margin,
                                           measure=arguments.measure,
-                                          compiles=arguments.compiles)
+                                          compiles=arguments.compiles, share=1)
     began = time.monotonic()
     lines = Path(arguments.shapes).read_text(encoding="utf-8").splitlines()
     for line in (line for line in lines if line.startswith("conv ")):

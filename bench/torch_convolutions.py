@@ -6,12 +6,14 @@
 
 The first form needs an NVIDIA GPU, PyTorch and the package foretune; the second prints the table of
 earlier measurements. Modes are cuDNN's first choice (`off`), PyTorch's benchmark mode (`on`) and
-`foretune.torch.convolutions` (`foretune`). Each mode runs in a process of its own per network, so
+`foretune.torch.convolutions`, with trials that take a share of the time (`foretune`) or as much as
+there is (`at once`). Each mode runs in a process of its own per network, so
 that none finds the plans of another; the later part is in rounds of all modes, which take turns.
 
 - The first steps: wall-clock seconds of the first 100 steps, from a network, an optimiser and a
   device that have run one step of another size in every mode, so that loading kernels of other
   operations is no part of it. Each step has the next of the sizes, which repeat.
+- Choosing: more steps until no trial is left, for `--patience` seconds at most.
 - Per step afterwards: milliseconds, the median of rounds over all sizes.
 
 bf16 autocast, channels last, SGD. Networks are those of the papers, in plain PyTorch.
@@ -30,7 +32,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
-MODES = ("off", "on", "foretune")
+MODES = ("off", "on", "foretune", "at once")
 FIRST_STEPS = 100
 # Sizes of the images, and how many are in a batch; networks see them in turns.
 SIZES_2D = (160, 176, 192, 208, 224, 240, 256, 272)
@@ -232,13 +234,16 @@ def work(arguments: argparse.Namespace) -> int:
     step, sizes = trainer(arguments.network)
     sizes = sizes[:arguments.sizes]
     session = None
-    if arguments.worker == "foretune":
+    if arguments.worker in MODES[2:]:
         import foretune.torch
 
         session = foretune.torch.convolutions(arguments.model, margin=arguments.margin,
                                               fast=arguments.fast, measure=arguments.measure,
-                                              compiles=arguments.compiles).install()
-    step(sizes[0] // 2)
+                                              compiles=arguments.compiles,
+                                              share=1 if arguments.worker == "at once"
+                                              else arguments.share).install()
+    warm_up = sizes[0] // 2
+    step(warm_up)
     torch.cuda.synchronize()
 
     def timed(steps: int) -> float:
@@ -254,7 +259,15 @@ def work(arguments: argparse.Namespace) -> int:
         words = line.split()
         if words[0] == "first":
             print(json.dumps({"seconds": timed(int(words[1]))}), flush=True)
+        elif words[0] == "choose":
+            steps, seconds, most = 0, 0.0, float(words[1])
+            while session is not None and not session.is_settled and seconds < most:
+                seconds += timed(len(sizes))
+                steps += len(sizes)
+                step(warm_up)
+            print(json.dumps({"choosing_seconds": seconds, "choosing_steps": steps}), flush=True)
         elif words[0] == "round":
+            timed(len(sizes))  # trials spend what they saved while other modes ran
             print(json.dumps({"seconds": timed(int(words[1]) * len(sizes)),
                               "steps": int(words[1]) * len(sizes)}), flush=True)
         elif words[0] == "report":
@@ -279,7 +292,7 @@ class Worker:
             command.append("--compiles")
         if arguments.fast:
             command.append("--fast")
-        command += ["--measure", str(arguments.measure)]
+        command += ["--measure", str(arguments.measure), "--share", str(arguments.share)]
         command += ["--sizes", str(arguments.sizes)]
         self.process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE,
                                         text=True, env={**os.environ, "PYTHONUNBUFFERED": "1"})
@@ -313,7 +326,8 @@ def measure(network: str, arguments: argparse.Namespace) -> dict[str, Any]:
         for worker in workers.values():
             worker.answer()
         for mode, worker in workers.items():
-            found[mode] = {"first_seconds": worker.ask("first", arguments.first)["seconds"]}
+            found[mode] = {"first_seconds": worker.ask("first", arguments.first)["seconds"],
+                           **worker.ask("choose", arguments.patience)}
         rounds: dict[str, list[float]] = {mode: [] for mode in workers}
         for turn in range(arguments.rounds):
             order = list(workers)
@@ -332,8 +346,8 @@ def measure(network: str, arguments: argparse.Namespace) -> dict[str, Any]:
 def lines(measured: dict[str, Any]) -> Iterator[str]:
     """The table: seconds of the first steps and milliseconds a step, and ours over the better of
     the two others."""
-    yield (f"{'network':<16} {'first ' + str(measured['first_steps']) + ' steps, s':>28} "
-           f"{'a step afterwards, ms':>28} {'of the better':>16}")
+    yield (f"{'network':<16} {'first ' + str(measured['first_steps']) + ' steps, s':>35} "
+           f"{'a step afterwards, ms':>35} {'of the better':>31}")
     sums: dict[str, list[float]] = {}
     for row in measured["networks"]:
         if "failure" in row:
@@ -344,18 +358,18 @@ def lines(measured: dict[str, Any]) -> Iterator[str]:
         later = " ".join(f"{row[mode]['step_ms']:8.2f}" for mode in modes)
         shares = ""
         if len(modes) == len(MODES):
-            shares = " ".join(
-                f"{row['foretune'][key] / min(row['off'][key], row['on'][key]):7.3f}"
-                for key in ("first_seconds", "step_ms"))
+            shares = " ".join(f"{row[mode][key] / min(row['off'][key], row['on'][key]):7.3f}"
+                              for key in ("first_seconds", "step_ms") for mode in MODES[2:])
         for mode in modes:
             sums.setdefault(f"{mode} first", []).append(row[mode]["first_seconds"])
             sums.setdefault(f"{mode} later", []).append(row[mode]["step_ms"])
-        yield f"{row['network']:<16} {first:>28} {later:>28} {shares:>16}"
+        yield f"{row['network']:<16} {first:>35} {later:>35} {shares:>31}"
     if sums:
         first, later = (" ".join(f"{sum(sums[f'{mode} {part}']):8.2f}" for mode in MODES
                                  if f"{mode} {part}" in sums) for part in ("first", "later"))
-        yield f"{'sum':<16} {first:>28} {later:>28}"
-    yield f"columns: {', '.join(MODES)}; of the better: first steps, a step afterwards"
+        yield f"{'sum':<16} {first:>35} {later:>35}"
+    yield (f"columns: {', '.join(MODES)}; of the better of off and on: the other two, first steps "
+           "and a step afterwards")
 
 
 def parse() -> argparse.Namespace:
@@ -370,6 +384,10 @@ def parse() -> argparse.Namespace:
     parser.add_argument("--fast", action="store_true", help="asks the model's fast mode")
     parser.add_argument("--measure", type=int, default=0,
                         help="engines that take turns in the first calls of a convolution")
+    parser.add_argument("--share", type=float, default=0.05,
+                        help="share of the time that trials may take")
+    parser.add_argument("--patience", type=float, default=120,
+                        help="seconds after which choosing is given up")
     parser.add_argument("--sizes", type=int, default=99, help="takes only so many sizes")
     parser.add_argument("--networks", nargs="+", choices=list(NETWORKS), default=list(NETWORKS))
     parser.add_argument("--modes", nargs="+", choices=MODES, default=list(MODES))
@@ -398,7 +416,7 @@ def main() -> int:
         measured = {"torch": torch.__version__, "device": torch.cuda.get_device_name(),
                     "cudnn": torch.backends.cudnn.version(), "margin": arguments.margin,
                     "compiles": arguments.compiles, "fast": arguments.fast,
-                    "measure": arguments.measure,
+                    "measure": arguments.measure, "share": arguments.share,
                     "sizes": arguments.sizes, "first_steps": arguments.first,
                     "networks": []}
         began = time.monotonic()

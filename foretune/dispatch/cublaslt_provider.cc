@@ -74,7 +74,7 @@ class CublasltMaker final : public KernelMaker {
   }
 
   // Returns the answers of the heuristic; last, the library without an algorithm.
-  std::vector<Fallback> fallbacks() override {
+  std::vector<Fallback> fallbacks(std::size_t /*wanted*/) override {
     ask();
     std::vector<Fallback> all;
     for (std::size_t i = 0; i < answers_.size(); ++i) {

@@ -50,11 +50,16 @@ Status open(const foretune_cudnn_options& options, foretune_cudnn** out) {
   if (!std::isfinite(options.margin) || options.margin < 0) {
     return fail(ErrorCode::kInvalidArgument, "a margin is a number from 0, not ", options.margin);
   }
+  if (!(options.trial_share >= 0 && options.trial_share <= 1)) {
+    return fail(ErrorCode::kInvalidArgument, "a share is a number from 0 to 1, not ",
+                options.trial_share);
+  }
   CudnnDispatchOptions cpp;
   cpp.dispatch.margin = options.margin;
   cpp.dispatch.fast = options.fast != 0;
   cpp.dispatch.measure_top = options.measure_top;
   cpp.compiles = options.compiles != 0;
+  cpp.trial_share = options.trial_share == 0 ? 1 : options.trial_share;
   if (options.model_path != nullptr) {
     FORETUNE_TRY(Model model, read_model(options.model_path));
     cpp.models.push_back(std::move(model));

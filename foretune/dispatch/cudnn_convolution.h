@@ -114,6 +114,9 @@ typedef struct foretune_cudnn_options {
   /* A data set (.ftd) with the trials of earlier processes: their fastest engines are chosen.
    * A file that does not exist is one without trials. NULL: none. */
   const char* trials_path;
+  /* The share of the time that trials may take, with the making of their engines; until they have
+   * their turn, the heuristic's first answer runs. 0 and 1: no limit. */
+  double trial_share;
 } foretune_cudnn_options;
 
 /* NULL for the path: see below. */
@@ -159,7 +162,7 @@ typedef struct foretune_cudnn_facts {
   int deterministic;  /* 1 when results are the same in every run */
   int is_models_pick; /* 0: the library's heuristic chose */
   int is_settled;     /* 0: trials go on. Then the workspace is the most that the next run may need,
-                       * and the rest is that of the first choice. */
+                       * and the rest is that of the best so far. */
 } foretune_cudnn_facts;
 
 /* `message` as above. Returns one of the values above. */

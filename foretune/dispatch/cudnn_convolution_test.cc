@@ -187,6 +187,10 @@ TEST(CudnnOpenTest, SaysWhyItCannotOpen) {
   options.margin = -1;
   EXPECT_EQ(open(), FORETUNE_CUDNN_INVALID_ARGUMENT);
   options.margin = 0;
+  options.trial_share = 1.5;
+  EXPECT_EQ(open(), FORETUNE_CUDNN_INVALID_ARGUMENT);
+  EXPECT_THAT(message.data(), HasSubstr("a share is a number from 0 to 1, not 1.5"));
+  options.trial_share = 0;
   options.cudnn_library = "libnothing-like-it.so";
   EXPECT_EQ(open(), FORETUNE_CUDNN_UNSUPPORTED);
   EXPECT_THAT(message.data(), HasSubstr("libnothing-like-it.so"));

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <exception>
 #include <iterator>
 #include <mutex>
@@ -9,6 +10,7 @@
 #include <shared_mutex>
 #include <utility>
 
+#include "foretune/base/clock.h"
 #include "foretune/base/hash.h"
 #include "foretune/base/text.h"
 #include "foretune/cudnn/cudnn_config.h"
@@ -79,7 +81,7 @@ struct PlanHash {
 class AskedConvolution {
  public:
   AskedConvolution(const CudnnCall& call, const ConvProblem& conv, std::int32_t device,
-                   bool compiles)
+                   bool compiles, const std::shared_ptr<const void>& librarys = nullptr)
       : conv_(conv),
         problem_(conv.to_problem()),
         variant_{static_cast<std::uint64_t>(device), call.workspace_bytes,
@@ -88,7 +90,8 @@ class AskedConvolution {
                  .options = {.workspace_bytes = call.workspace_bytes,
                              .deterministic = call.deterministic,
                              .compiles = compiles},
-                 .device = device} {
+                 .device = device,
+                 .librarys = std::static_pointer_cast<const CudnnKernel>(librarys)} {
     asked_.problem = &problem_;
     asked_.variant = variant_;
     asked_.details = &details_;
@@ -130,15 +133,15 @@ struct CudnnDispatcher::State {
   using Known = Result<std::shared_ptr<const CudnnPlan>>;
 
   State(std::shared_ptr<const cudnn::Api> library, std::shared_ptr<const cuda::DriverApi> loaded,
-        const DispatchOptions& options, bool may_compile)
+        const CudnnDispatchOptions& options)
       : api(std::move(library)),
         driver(std::move(loaded)),
-        compiles(may_compile),
-        most_trials(options.measure_top),
-        dispatcher(options),
-        trials(driver, dispatcher),
+        compiles(options.compiles),
+        most_trials(options.dispatch.measure_top),
+        dispatcher(options.dispatch),
+        trials(driver, dispatcher, options.trial_share),
         handles(api),
-        plans(options.max_problems) {}
+        plans(options.dispatch.max_problems) {}
 
   [[nodiscard]] std::int32_t current_device() const {
     int device = kNoDevice;
@@ -146,6 +149,11 @@ struct CudnnDispatcher::State {
   }
   Status add_providers(std::int32_t device, const std::vector<Model>& models);
   Known choose(const PlanKey& key);
+  // Returns a plan of the library's own choice, whose engines on trial are made later; null where
+  // there is no such choice.
+  std::shared_ptr<const CudnnPlan> postpone(const PlanKey& key, const DispatchCall& asked);
+  // Takes over what the dispatcher decided about a plan.
+  Status adopt(const CudnnPlan& plan, const DispatchCall& asked);
   Known choose_another(const PlanKey& key);
   Known find(const PlanKey& key);
   void keep(const PlanKey& key, const Known& known) {
@@ -153,16 +161,32 @@ struct CudnnDispatcher::State {
     plans.put(key, known);
   }
   // Fixes the plan's kernel: its trials are over.
-  static void settle(const CudnnPlan& plan, Decision made);
+  void settle(const CudnnPlan& plan, Decision made);
+  // Returns true when engines for another convolution may be made. With few convolutions on trial
+  // at a time, trials that get a share of the time end soon. Some of them may never be called
+  // again.
+  [[nodiscard]] bool may_open() {
+    constexpr int kMostOpen = 4;
+    constexpr double kForgottenAfter = 1;  // second
+    return trials.budget().allows() &&
+           (open < kMostOpen || monotonic_s() - last_trial > kForgottenAfter);
+  }
   int execute(const CudnnKernel& kernel, cudnn::Handle handle, cuda::Stream stream,
               const cudnn::ConvOperands& operands, std::size_t workspace_bytes);
-  int run_trial(const CudnnPlan& plan, cudnn::Handle handle, cuda::Stream stream,
+  int run_unsettled(const CudnnPlan& plan, cudnn::Handle handle, cuda::Stream stream,
+                    const cudnn::ConvOperands& operands, std::size_t workspace_bytes);
+  // Runs the kernel that a plan has beside its trials.
+  int run_first(const CudnnPlan& plan, cudnn::Handle handle, cuda::Stream stream,
                 const cudnn::ConvOperands& operands, std::size_t workspace_bytes);
+  // Makes the engines of a plan's trials where their share of the time allows it.
+  void open_trials(const CudnnPlan& plan);
 
   std::shared_ptr<const cudnn::Api> api;
   std::shared_ptr<const cuda::DriverApi> driver;
   bool compiles;
-  int most_trials;  // of one kind of call
+  int most_trials;                    // of one kind of call
+  std::atomic<int> open{0};           // postponed convolutions that have begun their trials
+  std::atomic<double> last_trial{0};  // on the clock of budgets
   Dispatcher dispatcher;
   dispatch_internal::GpuTrials trials;
   CudnnHandles handles;
@@ -249,26 +273,63 @@ void CudnnDispatcher::State::settle(const CudnnPlan& plan, Decision made) {
   plan.note_ = std::move(made.note);
   plan.workspace_bytes_ = workspace_of(plan.kernel_);
   plan.settled_.store(plan.kernel_.get(), std::memory_order_release);
+  open -= plan.is_open_.exchange(false) ? 1 : 0;
+}
+
+Status CudnnDispatcher::State::adopt(const CudnnPlan& plan, const DispatchCall& asked) {
+  FORETUNE_TRY(Decision made, dispatcher.decision(asked));
+  if (made.is_settled) {
+    settle(plan, std::move(made));
+    return {};
+  }
+  FORETUNE_TRY(const auto kernels, dispatcher.kernels(asked));
+  const std::lock_guard lock(plan.mutex_);
+  for (const std::shared_ptr<const void>& kernel : kernels) {
+    plan.workspace_bytes_ = std::max(plan.workspace_bytes_, workspace_of(kernel));
+  }
+  plan.note_ = std::move(made.note);
+  if (plan.is_postponed_.exchange(false, std::memory_order_acq_rel)) {
+    // The first engine runs on until there are times: the next trial may be far off.
+    plan.is_open_.store(true);
+    ++open;
+    last_trial = monotonic_s();
+  } else if (!plan.is_open_) {
+    plan.kernel_ = std::move(made.kernel);
+    plan.source_ = made.source;
+  }
+  return {};
+}
+
+std::shared_ptr<const CudnnPlan> CudnnDispatcher::State::postpone(const PlanKey& key,
+                                                                  const DispatchCall& asked) {
+  auto first = dispatcher.without_model(asked, "trials wait for their share of the time");
+  if (!first) {
+    return nullptr;
+  }
+  auto plan = std::make_shared<CudnnPlan>();
+  plan->call_ = key.call;
+  plan->device_ = key.device;
+  plan->workspace_bytes_ = workspace_of(first->kernel);
+  plan->kernel_ = std::move(first->kernel);
+  plan->source_ = first->source;
+  plan->note_ = std::move(first->note);
+  plan->is_postponed_.store(true, std::memory_order_relaxed);
+  return plan;
 }
 
 CudnnDispatcher::State::Known CudnnDispatcher::State::choose(const PlanKey& key) {
   FORETUNE_TRY(const ConvProblem conv, problem_of(key.call.sizes));
   const AskedConvolution asked(key.call, conv, key.device, compiles);
-  FORETUNE_TRY(Decision made, dispatcher.decision(asked.get()));
+  if (most_trials > 1 && trials.budget().is_limited() && !key.call.deterministic &&
+      !dispatcher.remembers(asked.get())) {
+    if (auto plan = postpone(key, asked.get())) {
+      return plan;
+    }
+  }
   auto plan = std::make_shared<CudnnPlan>();
   plan->call_ = key.call;
   plan->device_ = key.device;
-  if (made.is_settled) {
-    settle(*plan, std::move(made));
-    return plan;
-  }
-  FORETUNE_TRY(const auto kernels, dispatcher.kernels(asked.get()));
-  for (const std::shared_ptr<const void>& kernel : kernels) {
-    plan->workspace_bytes_ = std::max(plan->workspace_bytes_, workspace_of(kernel));
-  }
-  plan->kernel_ = std::move(made.kernel);
-  plan->source_ = made.source;
-  plan->note_ = std::move(made.note);
+  FORETUNE_TRY_STATUS(adopt(*plan, asked.get()));
   return plan;
 }
 
@@ -314,17 +375,29 @@ int CudnnDispatcher::State::execute(const CudnnKernel& kernel, cudnn::Handle han
   return handle != nullptr ? enqueue(handle) : handles.with(current_device(), stream, enqueue);
 }
 
-int CudnnDispatcher::State::run_trial(const CudnnPlan& plan, cudnn::Handle handle,
-                                      cuda::Stream stream, const cudnn::ConvOperands& operands,
-                                      std::size_t workspace_bytes) {
+int CudnnDispatcher::State::run_unsettled(const CudnnPlan& plan, cudnn::Handle handle,
+                                          cuda::Stream stream, const cudnn::ConvOperands& operands,
+                                          std::size_t workspace_bytes) {
   if (handle != nullptr && api->get_stream(handle, &stream) != cudnn::kSuccess) {
     return cudnn::kBadParameter;
+  }
+  if (plan.is_postponed_.load(std::memory_order_acquire)) {
+    const int status = run_first(plan, handle, stream, operands, workspace_bytes);
+    if (trials.may_time(stream) && may_open()) {
+      open_trials(plan);  // from the next run on: this one's workspace is for the first engine
+    }
+    return status;
   }
   trials.report_ended();
   const auto conv = problem_of(plan.call_.sizes);
   const AskedConvolution asked(plan.call_, *conv, plan.device_, compiles);
   const bool is_captured = !trials.may_time(stream);
-  auto turn = is_captured ? dispatcher.best(asked.get()) : dispatcher.next(asked.get());
+  const bool may_try = !is_captured && trials.budget().allows();
+  auto turn = may_try ? dispatcher.next(asked.get()) : dispatcher.best(asked.get());
+  if (plan.is_open_ && turn && !turn->is_trial() && !turn->is_final() &&
+      std::isinf(turn->at_most_ns())) {
+    return run_first(plan, handle, stream, operands, workspace_bytes);
+  }
   const std::size_t given = operands.workspace == nullptr ? 0 : workspace_bytes;
   for (std::size_t i = 0; turn && workspace_of(turn->shared_kernel()) > given; ++i) {
     if (i == kMostRefusals) {
@@ -344,6 +417,9 @@ int CudnnDispatcher::State::run_trial(const CudnnPlan& plan, cudnn::Handle handl
         which, stream, [&] { return run_on(which, handle, stream); },
         [&](cuda::Stream on) { return run_on(which, nullptr, on); }, is_refusal);
   };
+  if (turn->is_trial()) {
+    last_trial = monotonic_s();
+  }
   int status = turn->is_trial() ? time_kernel(*turn) : run_kernel();
   // Every engine writes the whole result, so a call with little work runs a trial of each.
   for (int i = 1; i < most_trials && status == 0 && trials.may_go_on(*turn); ++i) {
@@ -371,6 +447,28 @@ int CudnnDispatcher::State::run_trial(const CudnnPlan& plan, cudnn::Handle handl
   return status;
 }
 
+int CudnnDispatcher::State::run_first(const CudnnPlan& plan, cudnn::Handle handle,
+                                      cuda::Stream stream, const cudnn::ConvOperands& operands,
+                                      std::size_t workspace_bytes) {
+  const std::shared_ptr<const void> kernel = plan.kernel();
+  const int status = execute(kernel_of(kernel.get()), handle, stream, operands, workspace_bytes);
+  if (!trials.may_time(stream)) {
+    const std::lock_guard lock(plan.mutex_);
+    plan.captured_.push_back(kernel);
+  }
+  return status;
+}
+
+void CudnnDispatcher::State::open_trials(const CudnnPlan& plan) {
+  const auto conv = problem_of(plan.call_.sizes);
+  const std::shared_ptr<const void> first = plan.kernel();
+  const AskedConvolution asked(plan.call_, *conv, plan.device_, compiles, first);
+  const Status made = trials.budget().spend_on([&] { return adopt(plan, asked.get()); });
+  if (!made) {
+    settle(plan, {.source = plan.source(), .note = made.error().message, .kernel = first});
+  }
+}
+
 std::shared_ptr<const void> CudnnPlan::kernel() const {
   const std::lock_guard lock(mutex_);
   return kernel_;
@@ -395,7 +493,8 @@ bool CudnnPlan::is_deterministic() const {
 std::string CudnnPlan::text() const {
   const std::lock_guard lock(mutex_);
   return concat(to_string(source_), ": ", kernel_of(kernel_.get()).config_text,
-                is_settled() ? "" : "; trials go on", note_.empty() ? "" : "; ", note_);
+                is_settled() || is_postponed_.load() ? "" : "; trials go on",
+                note_.empty() ? "" : "; ", note_);
 }
 
 CudnnDispatcher::CudnnDispatcher() = default;
@@ -418,8 +517,7 @@ Result<std::unique_ptr<CudnnDispatcher>> CudnnDispatcher::open(CudnnDispatchOpti
   FORETUNE_TRY(std::shared_ptr<const cuda::DriverApi> driver,
                cuda::DriverApi::load(options.driver));
   std::unique_ptr<CudnnDispatcher> dispatcher(new CudnnDispatcher());
-  dispatcher->state_ = std::make_unique<State>(std::move(api), std::move(driver), options.dispatch,
-                                               options.compiles);
+  dispatcher->state_ = std::make_unique<State>(std::move(api), std::move(driver), options);
   State& state = *dispatcher->state_;
   for (const int device : dispatch_internal::devices_of(*state.driver)) {
     FORETUNE_TRY_STATUS(state.add_providers(device, options.models));
@@ -441,7 +539,7 @@ int CudnnDispatcher::run(const CudnnPlan& plan, cudnn::Handle handle, cuda::Stre
     const void* const settled = plan.settled_.load(std::memory_order_acquire);
     return settled != nullptr
                ? state_->execute(kernel_of(settled), handle, stream, operands, workspace_bytes)
-               : state_->run_trial(plan, handle, stream, operands, workspace_bytes);
+               : state_->run_unsettled(plan, handle, stream, operands, workspace_bytes);
   } catch (const std::exception&) {
     return cudnn::kInternalError;  // memory is short
   }

@@ -59,6 +59,9 @@ struct CudnnDispatchOptions {
   // Up to two engines of a convolution may be such that compile their kernel when the plan is made,
   // for up to a second each.
   bool compiles = false;
+  // The share of the time that trials may take, with the making of their engines: above 0. Below 1
+  // the heuristic's first answer runs until the trials of a convolution have their turn.
+  double trial_share = 1;
   // The heuristic's first answer is the baseline of the margin.
   DispatchOptions dispatch;
 };
@@ -79,7 +82,7 @@ class CudnnPlan {
   [[nodiscard]] std::int32_t engine() const;
   [[nodiscard]] bool is_deterministic() const;
   [[nodiscard]] ChoiceSource source() const;
-  // Returns false while trials go on.
+  // Returns false until trials are over.
   [[nodiscard]] bool is_settled() const {
     return settled_.load(std::memory_order_acquire) != nullptr;
   }
@@ -95,6 +98,8 @@ class CudnnPlan {
   CudnnCall call_;
   std::int32_t device_ = 0;
   mutable std::atomic<const void*> settled_{nullptr};          // the kernel, once trials are over
+  mutable std::atomic<bool> is_open_{false};                   // counted in State::open
+  mutable std::atomic<bool> is_postponed_{false};              // no engine on trial is made yet
   mutable ForkSafeMutex mutex_;                                // of the members below, until then
   mutable std::shared_ptr<const void> kernel_;                 // the best so far
   mutable std::vector<std::shared_ptr<const void>> captured_;  // others that graphs may hold

@@ -20,17 +20,15 @@ constexpr std::int32_t kTextures = 3;
 constexpr std::size_t kMostAnswers = 16;
 // Kernels that are compiled for one decision, at up to a second each.
 constexpr int kMostCompiled = 2;
-// The weights of ranks in a score, chosen on the folds of the training networks.
-constexpr double kWeightOfA = 1;
-constexpr double kWeightOfB = 0.5;
 
 // Tries configs for one call. Holds the provider's library as long as it lives.
 class CudnnMaker final : public KernelMaker {
  public:
-  CudnnMaker(std::unique_lock<std::mutex> lock, Result<std::unique_ptr<Convolution>> convolution)
-      : lock_(std::move(lock)),
-        convolution_(std::move(convolution)),
-        compiles_(convolution_ && (*convolution_)->options().compiles) {
+  CudnnMaker(PlanLibrary& library, const CudnnDetails& details)
+      : turn_(library.take()),
+        convolution_(create(turn_, details)),
+        compiles_(details.options.compiles),
+        librarys_(details.librarys) {
     if (!convolution_) {
       note(convolution_.error());
     }
@@ -49,12 +47,15 @@ class CudnnMaker final : public KernelMaker {
 
   // Returns the first answer of A that can run, or else of the library's list for all problems; for
   // trials, also the answers after it.
-  std::vector<Fallback> fallbacks() override {
+  std::vector<Fallback> fallbacks(std::size_t wanted) override {
     if (!convolution_) {
       return {};
     }
     std::vector<Fallback> all;
     for (const CudnnHeuristic heuristic : {CudnnHeuristic::kA, CudnnHeuristic::kFallback}) {
+      if (all.size() >= wanted) {
+        break;
+      }
       const auto answers = (*convolution_)->answers(heuristic);
       const std::size_t count = answers ? answers->size() : 0;
       for (std::size_t i = 0; i < count; ++i) {
@@ -92,15 +93,14 @@ class CudnnMaker final : public KernelMaker {
     if (!convolution_) {
       return all;
     }
-    for (const auto& [heuristic, weight] :
-         {std::pair(CudnnHeuristic::kA, kWeightOfA), std::pair(CudnnHeuristic::kB, kWeightOfB)}) {
+    for (const CudnnHeuristic heuristic : {CudnnHeuristic::kA, CudnnHeuristic::kB}) {
       const auto configs = (*convolution_)->answers(heuristic);
       const std::size_t count = configs ? std::min(configs->size(), kMostAnswers) : 0;
       for (std::size_t i = 0; i < count; ++i) {
         const auto rank = static_cast<std::int32_t>(i) + 1;
         all.push_back({.name = CudnnConfig::ranked(heuristic, rank).to_config(),
                        .config = (*configs)[i].to_config(),
-                       .weight = weight});
+                       .weight = answer_weight(heuristic)});
       }
     }
     return all;
@@ -109,6 +109,12 @@ class CudnnMaker final : public KernelMaker {
   [[nodiscard]] bool may_be_kept() const override { return may_be_kept_; }
 
  private:
+  static Result<std::unique_ptr<Convolution>> create(const PlanLibrary::Turn& turn,
+                                                     const CudnnDetails& details) {
+    FORETUNE_TRY(std::shared_ptr<const cudnn::Library> library, turn.library);
+    return Convolution::create(std::move(library), *details.problem, details.options);
+  }
+
   void note(const Error& error) {
     may_be_kept_ = may_be_kept_ && error.code == ErrorCode::kUnsupported;
   }
@@ -119,6 +125,10 @@ class CudnnMaker final : public KernelMaker {
 
   // Makes what would run without us, even if it has to be compiled.
   Result<std::shared_ptr<const void>> kernel_without_us(const CudnnConfig& config) {
+    if (librarys_ != nullptr && librarys_->asked == config) {
+      count(*librarys_);
+      return librarys_;
+    }
     if (convolution_) {
       (*convolution_)->allow_compiling(true);
     }
@@ -145,23 +155,29 @@ class CudnnMaker final : public KernelMaker {
     }
     auto made = std::make_shared<CudnnKernel>();
     made->api = plan->graph->library().api();
+    made->asked = config;
     made->config_text = concat(
         config.rank > 0 ? concat("rank ", config.rank, " of ", to_string(config.heuristic), ": ")
                         : std::string(),
         short_text(words));
     made->is_librarys = is_librarys;
     made->plan = *std::move(plan);
-    compiled_ += made->plan.engine.compiles ? 1 : 0;
-    if (compiled_ >= kMostCompiled) {
-      convolution.allow_compiling(false);
-    }
+    count(*made);
     return made;
   }
 
-  std::unique_lock<std::mutex> lock_;
+  void count(const CudnnKernel& made) {
+    compiled_ += made.plan.engine.compiles ? 1 : 0;
+    if (compiled_ >= kMostCompiled && convolution_) {
+      (*convolution_)->allow_compiling(false);
+    }
+  }
+
+  PlanLibrary::Turn turn_;
   Result<std::unique_ptr<Convolution>> convolution_;
   bool compiles_;
-  int compiled_ = 0;  // kernels so far
+  std::shared_ptr<const CudnnKernel> librarys_;  // may be null
+  int compiled_ = 0;                             // kernels so far
   bool may_be_kept_ = true;
 };
 
@@ -179,6 +195,11 @@ std::string short_text(const CudnnConfig& config) {
                                        : concat(" ", named->name, "=", value);
   });
   return text;
+}
+
+double answer_weight(CudnnHeuristic heuristic) {
+  constexpr double kOfB = 0.5;
+  return heuristic == CudnnHeuristic::kA ? 1 : heuristic == CudnnHeuristic::kB ? kOfB : 0;
 }
 
 PlanLibrary::Turn PlanLibrary::take() {
@@ -232,14 +253,7 @@ Support CudnnProvider::follows_model(const DispatchCall& /*call*/) const {
 }
 
 std::unique_ptr<KernelMaker> CudnnProvider::maker(const DispatchCall& call) const {
-  const CudnnDetails& details = cudnn_details_of(call);
-  PlanLibrary::Turn turn = library_->take();
-  const auto convolution = [&]() -> Result<std::unique_ptr<Convolution>> {
-    FORETUNE_TRY(std::shared_ptr<const cudnn::Library> library, std::move(turn.library));
-    return Convolution::create(std::move(library), *details.problem, details.options);
-  };
-  auto made = convolution();
-  return std::make_unique<CudnnMaker>(std::move(turn.lock), std::move(made));
+  return std::make_unique<CudnnMaker>(*library_, cudnn_details_of(call));
 }
 
 }  // namespace foretune::dispatch_internal

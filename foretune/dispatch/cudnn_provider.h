@@ -30,6 +30,7 @@ namespace foretune::dispatch_internal {
 struct CudnnKernel {
   std::shared_ptr<const cudnn::Api> api;
   cudnn::Plan plan;
+  CudnnConfig asked;        // what it was made from
   std::string config_text;  // the engine and its knobs, with the rank that led there
   // True when the library would run it without us, so that nothing else is left after a refusal.
   bool is_librarys = false;
@@ -42,7 +43,13 @@ struct CudnnDetails {
   const ConvProblem* problem = nullptr;
   cudnn::ConvolutionOptions options;
   std::int32_t device = 0;
+  std::shared_ptr<const CudnnKernel>
+      librarys;  // the library's own choice, where it is made already
 };
+
+// The weight of a rank's score beside that of the engine behind it (LibraryAnswer::weight), chosen
+// on the folds of the training networks; 0 for a rank that is no answer to rank.
+double answer_weight(CudnnHeuristic heuristic);
 
 // The library's handle on a device with which plans are made. It is our own and outlives those of
 // callers; the providers of a device share it and take turns.

@@ -222,7 +222,7 @@ class Chain {
     if (is_full()) {
       return;
     }
-    for (Fallback& fallback : maker_->fallbacks()) {
+    for (Fallback& fallback : maker_->fallbacks(static_cast<std::size_t>(options_.measure_top))) {
       // A library's own choice at every call is no candidate for a trial.
       if (is_full() || (fallback.config.words.empty() && !made_.all.empty())) {
         break;

@@ -52,7 +52,7 @@ class Library final : public KernelProvider {
       }
       return library_.family_.make_kernel(*call_.problem, config);
     }
-    std::vector<Fallback> fallbacks() override {
+    std::vector<Fallback> fallbacks(std::size_t /*wanted*/) override {
       if (!library_.own) {
         return {};
       }

@@ -85,10 +85,19 @@ void Dispatcher::State::settle(Entry& entry) {
 
 Result<std::shared_ptr<Dispatcher::State::Entry>> Dispatcher::State::decide(
     const DispatchCall& call, const std::string& refusal) const {
-  const Remembered* const known =
-      call.problem != nullptr && refusal.empty() ? remembered.find(*call.problem) : nullptr;
-  for (const Source& source : sources) {
-    if (known == nullptr || source.provider->info().name != known->family ||
+  std::vector<Source> asked;
+  std::optional<Remembered> known;
+  {
+    const std::shared_lock lock(mutex);
+    asked = sources;
+    if (call.problem != nullptr && refusal.empty()) {
+      if (const Remembered* const found = remembered.find(*call.problem)) {
+        known = *found;
+      }
+    }
+  }
+  for (const Source& source : asked) {
+    if (!known || source.provider->info().name != known->family ||
         !source.provider->supports(call)) {
       continue;
     }
@@ -108,12 +117,12 @@ Result<std::shared_ptr<Dispatcher::State::Entry>> Dispatcher::State::decide(
     return entry;
   }
   DispatchOptions wanted = options;
-  wanted.measure_top = call.is_steady ? 1 : options.measure_top;
+  wanted.measure_top = call.is_steady || !refusal.empty() ? 1 : options.measure_top;
   std::string refusals;
   const auto refuse = [&](const Source& source, std::string_view reason) {
     refusals += concat(refusals.empty() ? "" : "; ", source.provider->info().name, ": ", reason);
   };
-  for (const Source& source : sources) {
+  for (const Source& source : asked) {
     if (const Support support = source.provider->supports(call); !support) {
       refuse(source, support.reason());
       continue;
@@ -130,7 +139,7 @@ Result<std::shared_ptr<Dispatcher::State::Entry>> Dispatcher::State::decide(
     entry->note = std::move(made.note);
     entry->may_be_kept = made.may_be_kept;
     entry->trials = std::move(made.all);
-    if (entry->trials.size() == 1 || !entry->may_be_kept || !refusal.empty()) {
+    if (entry->trials.size() == 1 || !entry->may_be_kept) {
       settle(*entry);
     } else if (options.keep_trials && call.problem != nullptr) {
       entry->kind = std::make_unique<const CallKind>(CallKind::of(call));
@@ -152,12 +161,11 @@ Result<std::shared_ptr<Dispatcher::State::Entry>> Dispatcher::State::find(
   }
   while (true) {
     // Two threads may decide the same call at once; the first one's decision stays.
-    std::uint64_t decided_at = 0;
-    Result<std::shared_ptr<Entry>> decided = [&] {
+    const std::uint64_t decided_at = [this] {
       const std::shared_lock lock(mutex);
-      decided_at = generation;
-      return decide(call, {});
+      return generation;
     }();
+    Result<std::shared_ptr<Entry>> decided = decide(call, {});
     if (!decided || !(*decided)->may_be_kept) {
       return decided;
     }
@@ -230,9 +238,9 @@ Result<Dispatcher::Turn> Dispatcher::next(const DispatchCall& call) {
   State::Option& option =
       entry->trials[least >= 0 ? static_cast<std::size_t>(least) : State::best_trial(*entry)];
   turn.kernel_ = option.kernel;
+  turn.at_most_ns_ = option.bound_ns();
   if (least >= 0) {
     ++option.started;
-    turn.at_most_ns_ = option.bound_ns();
     for (const State::Option& other : entry->trials) {
       turn.fastest_ns_ = std::min(turn.fastest_ns_, other.bound_ns());
     }
@@ -252,7 +260,9 @@ Result<Dispatcher::Turn> Dispatcher::best(const DispatchCall& call) {
     return turn;
   }
   const std::lock_guard lock(state_->trials_mutex);
-  turn.kernel_ = State::best_option(*entry).kernel;
+  const State::Option& best = State::best_option(*entry);
+  turn.kernel_ = best.kernel;
+  turn.at_most_ns_ = best.bound_ns();
   return turn;
 }
 
@@ -292,19 +302,13 @@ Result<Dispatcher::Turn> Dispatcher::replace(const DispatchCall& call, const Tur
       return turn;
     }
   }
-  Result<std::shared_ptr<State::Entry>> other = [&] {
-    const std::shared_lock lock(state_->mutex);
-    return state_->decide(call, reason);
-  }();
-  if (!other) {
-    return fail_because(other.error());
-  }
+  FORETUNE_TRY(std::shared_ptr<State::Entry> other, state_->decide(call, reason));
   Turn turn;
-  turn.kernel_ = (*other)->chosen.kernel;
-  turn.is_final_ = (*other)->may_be_kept;
+  turn.kernel_ = other->chosen.kernel;
+  turn.is_final_ = other->may_be_kept;
   if (turn.is_final_) {
     const std::unique_lock lock(state_->mutex);
-    state_->entries.put(State::CallKind::of(call), *std::move(other));
+    state_->entries.put(State::CallKind::of(call), std::move(other));
   }
   return turn;
 }
@@ -362,21 +366,36 @@ std::string Decision::text() const {
                 note.empty() ? "" : "; ", note);
 }
 
-Result<Decision> Dispatcher::decision(const DispatchCall& call) {
-  FORETUNE_TRY(const std::shared_ptr<State::Entry> entry, state_->find(call));
-  const std::lock_guard lock(state_->trials_mutex);
-  const State::Option& option = State::best_option(*entry);
-  const FamilyInfo& info = entry->provider->info();
+Decision Dispatcher::State::describe(const Entry& entry) {
+  const Option& option = best_option(entry);
+  const FamilyInfo& info = entry.provider->info();
   const bool is_timed = option.best_ns < std::numeric_limits<double>::infinity();
   return Decision{
       .family = info.name,
       .config = option.config,
       .config_text = option.config.words.empty() ? "" : to_text(info.config_schema, option.config),
       .source = option.source,
-      .note = entry->note,
+      .note = entry.note,
       .measured_ns = is_timed ? option.best_ns : -1,
-      .is_settled = entry->settled.load(std::memory_order_acquire),
+      .is_settled = entry.settled.load(std::memory_order_acquire),
       .kernel = option.kernel};
+}
+
+Result<Decision> Dispatcher::decision(const DispatchCall& call) {
+  FORETUNE_TRY(const std::shared_ptr<State::Entry> entry, state_->find(call));
+  const std::lock_guard lock(state_->trials_mutex);
+  return State::describe(*entry);
+}
+
+Result<Decision> Dispatcher::without_model(const DispatchCall& call,
+                                           const std::string& reason) const {
+  FORETUNE_TRY(const std::shared_ptr<State::Entry> entry, state_->decide(call, reason));
+  return State::describe(*entry);
+}
+
+bool Dispatcher::remembers(const DispatchCall& call) const {
+  const std::shared_lock lock(state_->mutex);
+  return call.problem != nullptr && state_->remembered.find(*call.problem) != nullptr;
 }
 
 }  // namespace foretune

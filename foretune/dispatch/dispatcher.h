@@ -107,7 +107,7 @@ class Dispatcher {
     // runs counts in its time.
     [[nodiscard]] bool is_first() const { return is_first_; }
     // Returns a bound of the nanoseconds that a run of the kernel takes, from its earlier trials;
-    // infinity before any has ended.
+    // infinity before any has ended, and for a final kernel.
     [[nodiscard]] double at_most_ns() const { return at_most_ns_; }
     // Returns the least of the bounds of all kernels on trial.
     [[nodiscard]] double fastest_ns() const { return fastest_ns_; }
@@ -155,6 +155,11 @@ class Dispatcher {
   // Returns the chosen kernel, never a trial. While trials go on, it is the best so far, at first
   // the model's pick. Errors: as next().
   Result<Turn> best(const DispatchCall& call);
+  // Returns what runs the call without a model, for a caller that does not wait for a decision. It
+  // is made anew at each call and not kept. Errors: as next().
+  Result<Decision> without_model(const DispatchCall& call, const std::string& reason) const;
+  // Returns true when a choice for the call was loaded or measured earlier.
+  [[nodiscard]] bool remembers(const DispatchCall& call) const;
 
   // Returns the kernels that the next call may get: the chosen one, or those on trial. Errors: as
   // next().

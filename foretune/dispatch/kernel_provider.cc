@@ -22,7 +22,7 @@ class FamilyMaker final : public KernelMaker {
     return provider_.make_kernel(problem_, config);
   }
 
-  std::vector<Fallback> fallbacks() override {
+  std::vector<Fallback> fallbacks(std::size_t /*wanted*/) override {
     std::vector<Fallback> all;
     for (Config& config : provider_.family().default_configs(problem_)) {
       all.push_back({std::move(config), nullptr, ChoiceSource::kDefault});

@@ -8,6 +8,7 @@
 // Thread safety: providers are called by several threads at once; a maker belongs to one decision.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -84,8 +85,9 @@ class KernelMaker {
   virtual Support allows(const Config& /*config*/) { return Support::yes(); }
   // Errors: kUnsupported with the reason for which the config cannot run here.
   virtual Result<std::shared_ptr<const void>> make(const Config& config) = 0;
-  // Returns what runs the call where no model does, best first.
-  virtual std::vector<Fallback> fallbacks() = 0;
+  // Returns what runs the call where no model does, best first: `wanted`, more or all that there
+  // are.
+  virtual std::vector<Fallback> fallbacks(std::size_t wanted) = 0;
   // Returns a way to run a call that nothing else runs. It is asked for only then, since it may
   // take long.
   virtual std::optional<Fallback> last_resort() { return std::nullopt; }

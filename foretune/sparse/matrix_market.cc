@@ -176,8 +176,9 @@ Status read_array(LineReader& lines, const Banner& banner, Coordinates& out) {
 Result<Coordinates> read_matrix_market(std::span<const std::byte> bytes) {
   LineReader lines(bytes);
   std::string_view line;
-  bool has_line = lines.next(line);
+  lines.next(line);
   FORETUNE_TRY(const Banner banner, parse_banner(line));
+  bool has_line = false;
   do {
     has_line = lines.next(line);
   } while (has_line && (is_used_up(line) || line.front() == '%'));

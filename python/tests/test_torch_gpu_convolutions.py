@@ -405,3 +405,6 @@ def test_autocast_and_double_backward_go_on_working():
 def test_wrong_arguments_are_refused():
     with pytest.raises(foretune.InvalidArgumentError, match="margin"):
         _gpu_convolutions.convolutions(margin=-1)
+    for share in (0, 1.5, float("nan")):
+        with pytest.raises(foretune.InvalidArgumentError, match="share"):
+            _gpu_convolutions.convolutions(share=share)

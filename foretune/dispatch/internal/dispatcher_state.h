@@ -125,8 +125,10 @@ struct Dispatcher::State {
     options.measure_rounds = std::max(1, options.measure_rounds);
   }
 
-  // `refusal`: see make_options().
+  // `refusal`: see make_options(). Takes `mutex` for a moment only: a kernel may take a second to
+  // make.
   Result<std::shared_ptr<Entry>> decide(const DispatchCall& call, const std::string& refusal) const;
+  static Decision describe(const Entry& entry);  // under trials_mutex, unless it is settled
   Result<std::shared_ptr<Entry>> find(const DispatchCall& call);
   static void settle(Entry& entry);
   // Settles an entry whose trials are over. Call it under trials_mutex.

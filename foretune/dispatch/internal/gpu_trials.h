@@ -20,6 +20,7 @@
 #include "foretune/cuda/driver_api.h"
 #include "foretune/cuda/event_clock.h"
 #include "foretune/dispatch/dispatcher.h"
+#include "foretune/dispatch/internal/trial_budget.h"
 
 namespace foretune::dispatch_internal {
 
@@ -56,8 +57,9 @@ class GpuTrials {
   // Enqueues the work of a trial once more, on any stream, and returns the library's status.
   using Again = std::function<int(cuda::Stream)>;
 
-  GpuTrials(std::shared_ptr<const cuda::DriverApi> driver, Dispatcher& dispatcher)
-      : driver_(std::move(driver)), clock_(driver_), dispatcher_(dispatcher) {}
+  // `share`: see TrialBudget.
+  GpuTrials(std::shared_ptr<const cuda::DriverApi> driver, Dispatcher& dispatcher, double share = 1)
+      : driver_(std::move(driver)), clock_(driver_), dispatcher_(dispatcher), budget_(share) {}
   ~GpuTrials() {
     for (const auto& [device, stream] : capturing_) {
       driver_->stream_destroy(stream);
@@ -83,21 +85,21 @@ class GpuTrials {
     if (turn.at_most_ns() >= kShortNs) {
       return time_once(turn, stream, run, is_refusal, true, kShortNs);
     }
-    const int status = run();
-    if (status != 0) {
-      if (!is_refusal(status)) {
-        dispatcher_.abandon(turn);
+    return budget_.spend_on([&] {
+      const int status = run();
+      if (status != 0) {
+        if (!is_refusal(status)) {
+          dispatcher_.abandon(turn);
+        }
+      } else if (auto burst = time_burst(turn, stream, again)) {
+        const std::lock_guard lock(mutex_);
+        running_.push_back(*std::move(burst));
+      } else {
+        // The driver refuses graphs: a rough time is better than none.
+        dispatcher_.report(turn, turn.at_most_ns());
       }
       return status;
-    }
-    if (auto burst = time_burst(turn, stream, again)) {
-      const std::lock_guard lock(mutex_);
-      running_.push_back(*std::move(burst));
-      return status;
-    }
-    // The driver refuses graphs: a rough time is better than none.
-    dispatcher_.report(turn, turn.at_most_ns());
-    return status;
+    });
   }
 
   // Returns true when the same call may also run trials of other kernels, because all this work is
@@ -108,23 +110,15 @@ class GpuTrials {
 
   // Reports those whose work has ended.
   void report_ended() {
-    const RelaxedCaptures relaxed(*driver_);
     const std::lock_guard lock(mutex_);
-    std::erase_if(running_, [this](const Trial& trial) {
-      const auto nanoseconds = clock_.read(trial.span);
-      if (!nanoseconds) {
-        dispatcher_.abandon(trial.turn);
-      } else if (*nanoseconds) {
-        const double one_ns = **nanoseconds / trial.runs;
-        if (one_ns < trial.least_ns) {
-          dispatcher_.abandon(trial.turn, one_ns);
-        } else {
-          dispatcher_.report(trial.turn, one_ns);
-        }
-      }
-      return !nanoseconds || *nanoseconds;
-    });
+    if (running_.empty()) {
+      return;
+    }
+    budget_.spend_on([this] { return report_running(); });
   }
+
+  // Counts the time of the caller and the device; the caller asks whether it allows a trial.
+  TrialBudget& budget() { return budget_; }
 
   [[nodiscard]] bool may_time(cuda::Stream stream) const { return !clock_.is_capturing(stream); }
 
@@ -135,7 +129,35 @@ class GpuTrials {
     int runs = 1;
     double least_ns = 0;                       // a shorter time is only a bound
     std::optional<cuda::CapturedGraph> graph;  // of the runs
+
+    // Returns the time that the device would not have spent without the trial.
+    [[nodiscard]] double extra_ns(double measured_ns) const {
+      if (graph) {
+        return 2 * measured_ns;
+      }
+      return std::isfinite(turn.fastest_ns()) ? std::max(0.0, measured_ns - turn.fastest_ns()) : 0;
+    }
   };
+
+  // Returns how many ended. Call it under mutex_.
+  std::size_t report_running() {
+    const RelaxedCaptures relaxed(*driver_);
+    return std::erase_if(running_, [this](const Trial& trial) {
+      const auto nanoseconds = clock_.read(trial.span);
+      if (!nanoseconds) {
+        dispatcher_.abandon(trial.turn);
+      } else if (*nanoseconds) {
+        const double one_ns = **nanoseconds / trial.runs;
+        budget_.spend(trial.extra_ns(**nanoseconds) / 1e9);
+        if (one_ns < trial.least_ns) {
+          dispatcher_.abandon(trial.turn, one_ns);
+        } else {
+          dispatcher_.report(trial.turn, one_ns);
+        }
+      }
+      return !nanoseconds || *nanoseconds;
+    });
+  }
 
   template <class Run, class IsRefusal>
   int time_once(const Dispatcher::Turn& turn, cuda::Stream stream, const Run& run,
@@ -209,6 +231,7 @@ class GpuTrials {
   std::shared_ptr<const cuda::DriverApi> driver_;
   cuda::EventClock clock_;
   Dispatcher& dispatcher_;
+  TrialBudget budget_;
   ForkSafeMutex mutex_;
   std::vector<Trial> running_;
   ForkSafeMutex capture_mutex_;

@@ -39,7 +39,7 @@ class _Options(ctypes.Structure):
                 ("driver_library", ctypes.c_char_p), ("margin", ctypes.c_double),
                 ("fast", ctypes.c_int), ("compiles", ctypes.c_int),
                 ("workspace_limit", ctypes.c_size_t), ("measure_top", ctypes.c_int),
-                ("trials_path", ctypes.c_char_p)]
+                ("trials_path", ctypes.c_char_p), ("trial_share", ctypes.c_double)]
 
 
 class _Facts(ctypes.Structure):
@@ -141,12 +141,14 @@ class Planner:
     session in graphs."""
 
     def __init__(self, model_path: str | None, margin: float, fast: bool, compiles: bool,
-                 workspace_bytes: int, measure: int, trials: str | None) -> None:
+                 workspace_bytes: int, measure: int, trials: str | None,
+                 share: float) -> None:
         self.functions = Functions()
         options = _Options(model_path=None if model_path is None else os.fsencode(model_path),
                            margin=margin, fast=int(fast), compiles=int(compiles),
                            workspace_limit=workspace_bytes, measure_top=measure,
-                           trials_path=None if trials is None else os.fsencode(trials))
+                           trials_path=None if trials is None else os.fsencode(trials),
+                           trial_share=share)
         message = ctypes.create_string_buffer(_MESSAGE_BYTES)
         opened = ctypes.c_void_p()
         _checked(self.functions.open_with(ctypes.byref(options), ctypes.byref(opened), message,

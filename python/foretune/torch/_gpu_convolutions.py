@@ -146,7 +146,7 @@ class Convolutions:
 
     @property
     def is_settled(self) -> bool:
-        """True while no engine is on trial for any of the ``decisions``."""
+        """True when no trial is left for any of the ``decisions``."""
         with self._lock:
             plans = [plan for _, _, plan, _ in self._decisions if plan is not None]
         return all(plan.needs()[1] for plan in plans)
@@ -497,7 +497,7 @@ def _uninstall(session: Convolutions) -> None:
 
 def convolutions(model: Union[str, os.PathLike[str], Any, None] = None, *, margin: float = 0.02,
                  fast: bool = False, measure: int = 0, trials: str | os.PathLike[str] | None = None,
-                 compiles: bool = False,
+                 compiles: bool = False, share: float = 0.05,
                  workspace_bytes: int = 1 << 30) -> Convolutions:
     """Makes PyTorch's convolutions on NVIDIA's GPUs run with the engine of cuDNN that a model
     picks.
@@ -525,6 +525,9 @@ def convolutions(model: Union[str, os.PathLike[str], Any, None] = None, *, margi
             waits; then the fastest stays. Six calls are enough, or four for each engine where one
             takes over a millisecond. 0 and 1 measure nothing. Results of different engines are
             rounded differently, so nothing is measured where PyTorch is told to be deterministic.
+        share: the share of the time that trials may take, with the making of their engines. Until
+            they have their turn, cuDNN's first answer runs. 1: the first call of each convolution
+            makes its engines, and trials begin at once.
         trials: a data set (``.ftd``) with what earlier processes measured, whose fastest engines
             run; ``save_trials()`` appends to it. It need not exist.
         compiles: also picks engines that compile their kernel for each problem, for up to a
@@ -537,6 +540,8 @@ def convolutions(model: Union[str, os.PathLike[str], Any, None] = None, *, margi
     """
     if not 0 <= margin < float("inf"):
         raise InvalidArgumentError(f"a margin is a number from 0, not {margin}")
+    if not 0 < share <= 1:
+        raise InvalidArgumentError(f"a share lies above 0 and is at most 1, not {share}")
     if torch.cuda.is_available():
         torch.cuda.synchronize()  # makes the context, with which the planner makes its handles
     with contextlib.ExitStack() as stack:
@@ -546,4 +551,4 @@ def convolutions(model: Union[str, os.PathLike[str], Any, None] = None, *, margi
             model = file.name
         return Convolutions(_cudnn.Planner(None if model is None else os.fspath(model), margin,
                                            fast, compiles, workspace_bytes, measure,
-                                           None if trials is None else os.fspath(trials)))
+                                           None if trials is None else os.fspath(trials), share))
