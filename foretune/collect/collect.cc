@@ -171,7 +171,7 @@ class Collection {
   // Returns false when the collection must end here, and sets the reason in the result.
   bool may_go_on();
   Status collect_problem(const Problem& problem, const std::vector<Config>& configs);
-  Status confirm(const Problem& problem, const Config* pick);
+  Status confirm(const Problem& problem, std::span<const Config> picks);
   Status evaluate(const Problem& problem);
   Status record(Measurement measurement, bool reference);
   [[nodiscard]] bool is_measured(const Problem& problem, const Config& config,
@@ -268,9 +268,9 @@ Status Collection::record(Measurement measurement, bool reference) {
   return {};
 }
 
-// Re-measures the best of a problem, interleaved with the pick of a model, since evaluations
+// Re-measures the best of a problem, interleaved with the best of a model, since evaluations
 // compare these.
-Status Collection::confirm(const Problem& problem, const Config* pick) {
+Status Collection::confirm(const Problem& problem, std::span<const Config> picks) {
   std::sort(known_.begin(), known_.end(), [](const Known& a, const Known& b) {
     return a.time_ns != b.time_ns ? a.time_ns < b.time_ns : a.config < b.config;
   });
@@ -279,7 +279,7 @@ Status Collection::confirm(const Problem& problem, const Config* pick) {
   std::vector<Config> best;
   std::size_t already = 0;
   for (std::size_t i = 0; i < known_.size(); ++i) {
-    if (i >= top && (pick == nullptr || known_[i].config != *pick)) {
+    if (i >= top && std::ranges::find(picks, known_[i].config) == picks.end()) {
       continue;
     }
     best.push_back(known_[i].config);
@@ -365,7 +365,9 @@ Status Collection::collect_problem(const Problem& problem, const std::vector<Con
     return {};
   }
   // The configs of options.first come first.
-  return confirm(problem, options_.first && !configs.empty() ? &configs.front() : nullptr);
+  const std::size_t ranked = options_.first ? options_.first(problem).size() : 0;
+  return confirm(problem,
+                 std::span(configs).first(std::min({configs.size(), ranked, kComparedPicks})));
 }
 
 Result<CollectResult> Collection::run(std::span<const Problem> problems) {

@@ -45,6 +45,9 @@ Result<SearchSpaceChoice> parse_search_space(std::string_view text);
 
 // Rounds of a comparison: enough that each config is timed undisturbed at least once.
 inline constexpr int kCompareRounds = 30;
+// How many of a model's best are compared with the best known of a problem: those that reports
+// judge when the fastest of them is kept.
+inline constexpr std::size_t kComparedPicks = 5;
 
 struct CollectOptions {
   SearchSpaceChoice search_space;
@@ -56,8 +59,9 @@ struct CollectOptions {
   std::function<std::vector<Config>(const Problem&)> first;
   // Validation sets: re-measure the best `confirm_top` of each problem interleaved,
   // `confirm_rounds` rounds, so that the oracle is not the luckiest of many noisy times. The first
-  // of `first` is re-measured with them, unless it was slow enough to be stopped early. 0: off. The
-  // rows have kFlagReference and a context whose fidelity is kReferenceFidelity.
+  // kComparedPicks of `first` are re-measured with them, except those that were slow enough to be
+  // stopped early. 0: off. The rows have kFlagReference and a context whose fidelity is
+  // kReferenceFidelity.
   int confirm_top = 0;
   int confirm_rounds = kCompareRounds;
   // The journal's contents, when it was read: has the incumbents (and the candidates to confirm and

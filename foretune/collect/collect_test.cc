@@ -19,6 +19,7 @@
 
 #include "foretune/base/testing/temporary_folder.h"
 #include "foretune/base/text.h"
+#include "foretune/collect/compare_picks.h"
 #include "foretune/collect/selection.h"
 #include "foretune/families/null/null.h"
 #include "foretune/families/null/testing/null_samples.h"
@@ -102,6 +103,21 @@ class CollectTest : public testing::Test {
     auto result = collect(*family, *measurer, *journal, problems, options, hooks);
     EXPECT_TRUE(result) << (result ? "" : result.error().message);
     return *result;
+  }
+  // Returns the configs of height 700 that ran, fastest first.
+  std::vector<Config> fastest() {
+    std::vector<std::pair<double, Config>> timed;
+    for (const Measurement& row : rows()) {
+      if (row.problem == null_problem(700) && row.outcome == Outcome::kOk) {
+        timed.emplace_back(row.metrics.at(0).value, row.config);
+      }
+    }
+    std::sort(timed.begin(), timed.end());
+    std::vector<Config> configs;
+    for (const auto& [time_ns, config] : timed) {
+      configs.push_back(config);
+    }
+    return configs;
   }
   std::vector<Measurement> rows() {
     const Dataset dataset = *read_dataset(path);
@@ -372,6 +388,51 @@ TEST_F(CollectTest, TheBestAreConfirmedInterleavedInTheirOwnContext) {
   EXPECT_EQ(again.progress.measured, 0U);
   EXPECT_EQ(again.progress.resumed, 68U);
   EXPECT_EQ(measurer->compared.size(), 2U);
+}
+
+TEST_F(CollectTest, TheBestOfAModelAreConfirmedBesideTheBest) {
+  options.search_space.sample_size = 30;
+  run({null_problem(700)});
+  const std::vector<Config> by_time = fastest();
+  std::vector<Config> ranked(by_time.begin() + 3, by_time.begin() + 10);
+  std::filesystem::remove(path);
+  options.first = [&](const Problem& /*problem*/) { return ranked; };
+  options.confirm_top = 2;
+  run({null_problem(700)});
+  ASSERT_EQ(measurer->compared.size(), 1U);
+  std::vector<Config> expected{by_time[0], by_time[1]};
+  expected.insert(expected.end(), ranked.begin(), ranked.begin() + kComparedPicks);
+  EXPECT_THAT(measurer->compared[0].second, testing::UnorderedElementsAreArray(expected));
+}
+
+TEST_F(CollectTest, RankedConfigsAreComparedWithTheBestOnce) {
+  options.search_space.sample_size = 30;
+  run({null_problem(64), null_problem(700)});
+  const std::vector<Config> by_time = fastest();  // of 700
+  std::vector<Config> ranked(by_time.begin() + 3, by_time.begin() + 10);
+  Config unmeasured = ranked[2];
+  unmeasured.words[0] = 7;
+  ranked[2] = unmeasured;
+  const RankedConfigs of_model = [&](const Problem& problem) {
+    return problem == null_problem(700) ? ranked : std::vector<Config>();
+  };
+  const auto compare = [&] {
+    const auto journal = open();
+    return *compare_picks(*read_dataset(path), *measurer, *journal, of_model, 4, hooks);
+  };
+  EXPECT_EQ(compare(), 1U);
+  ASSERT_EQ(measurer->compared.size(), 1U);
+  EXPECT_EQ(measurer->compared[0].first, null_problem(700));
+  EXPECT_THAT(measurer->compared[0].second,
+              ElementsAre(by_time[0], ranked[0], ranked[1], ranked[3], ranked[4]));
+  EXPECT_EQ(compare(), 0U);
+  // Another model's configs are compared with the same best.
+  std::swap(ranked[4], ranked[6]);
+  EXPECT_EQ(compare(), 1U);
+  EXPECT_THAT(measurer->compared[1].second, testing::Contains(ranked[4]));
+  // A pick that is the best needs no comparison.
+  ranked = by_time;
+  EXPECT_EQ(compare(), 0U);
 }
 
 // Times of then and now can only be related by configs that both comparisons have.

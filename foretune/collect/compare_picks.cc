@@ -1,6 +1,7 @@
 #include "foretune/collect/compare_picks.h"
 
 #include <algorithm>
+#include <functional>
 #include <unordered_set>
 #include <utility>
 
@@ -33,33 +34,50 @@ std::vector<Comparison> find_missing(const Dataset& dataset, const RankedConfigs
   Context reference = context;
   reference.fidelity = kReferenceFidelity;
   std::unordered_set<std::uint64_t> compared;
+  std::unordered_set<std::uint64_t> timed;
   for (const Dataset::Row& row : dataset.rows()) {
-    if ((row.flags & kFlagReference) != 0) {
-      compared.insert(resume_key(dataset.problems()[row.problem], dataset.configs()[row.config],
-                                 dataset.contexts()[row.context]));
+    const bool is_reference = (row.flags & kFlagReference) != 0;
+    if (is_reference || row.is_timed()) {
+      (is_reference ? compared : timed)
+          .insert(resume_key(dataset.problems()[row.problem], dataset.configs()[row.config],
+                             dataset.contexts()[row.context]));
     }
   }
   const std::vector<std::optional<std::uint32_t>> best = best_configs(dataset, false);
   const std::vector<std::optional<std::uint32_t>> best_before = best_configs(dataset, true);
+  const auto is_compared = [&](const Problem& problem, const Config& config) {
+    return compared.contains(resume_key(problem, config, reference));
+  };
   std::vector<Comparison> out;
   for (std::uint32_t id = 0; id < dataset.problems().size(); ++id) {
     const Problem& problem = dataset.problems()[id];
-    const std::vector<Config> configs = best[id] ? ranked(problem) : std::vector<Config>();
-    if (configs.empty()) {
+    std::vector<Config> picks = best[id] ? ranked(problem) : std::vector<Config>();
+    picks.resize(std::min(picks.size(), kComparedPicks));
+    if (picks.empty() || picks.front() == dataset.configs()[*best[id]]) {
       continue;
     }
+    // The pick takes part even where it was stopped early.
+    picks.erase(std::remove_if(picks.begin() + 1, picks.end(),
+                               [&](const Config& config) {
+                                 return !timed.contains(resume_key(problem, config, context));
+                               }),
+                picks.end());
     const Config& winner = dataset.configs()[*best[id]];
-    const bool both = compared.contains(resume_key(problem, configs[0], reference)) &&
-                      compared.contains(resume_key(problem, winner, reference));
-    if (configs[0] != winner && !both) {
-      // The best of earlier comparisons takes part, so that times of then and now can be related.
-      Comparison comparison{problem, {winner}};
-      if (best_before[id] && *best_before[id] != *best[id]) {
-        comparison.configs.push_back(dataset.configs()[*best_before[id]]);
+    if (is_compared(problem, winner) &&
+        std::ranges::all_of(picks, std::bind_front(is_compared, std::cref(problem)))) {
+      continue;
+    }
+    // The best of earlier comparisons takes part, so that times of then and now can be related.
+    Comparison comparison{problem, {winner}};
+    if (best_before[id]) {
+      picks.insert(picks.begin(), dataset.configs()[*best_before[id]]);
+    }
+    for (const Config& config : picks) {
+      if (std::ranges::find(comparison.configs, config) == comparison.configs.end()) {
+        comparison.configs.push_back(config);
       }
-      if (comparison.configs.back() != configs[0]) {
-        comparison.configs.push_back(configs[0]);
-      }
+    }
+    if (comparison.configs.size() > 1) {
       out.push_back(std::move(comparison));
     }
   }

@@ -1,6 +1,5 @@
-// Completes a validation set for one model: measures its best-ranked configs where they are
-// missing, and times its pick against the best known config of every problem, interleaved. Thread
-// safety: as collect().
+// Completes a validation set for one model: times its best-ranked configs against the best known
+// config of every problem, interleaved. Thread safety: as collect().
 #pragma once
 
 #include <cstdint>
@@ -19,10 +18,11 @@ namespace foretune {
 // The best configs of a problem as the model ranks them, best first; empty where it has none.
 using RankedConfigs = std::function<std::vector<Config>(const Problem&)>;
 
-// Times the pick (the first ranked config) of every problem whose pick has not been timed against
-// the best known config yet. Appends rows for the best, for the best of earlier comparisons where
-// it is another, and for the pick (kFlagReference, kReferenceFidelity). Returns how many problems
-// were compared. Errors: what the journal refuses.
+// Times the first kComparedPicks ranked configs of every problem where one of them has not been
+// timed against the best known config yet, unless the first is that config. Appends rows for the
+// best, for the best of earlier comparisons where it is another, and for the ranked
+// (kFlagReference, kReferenceFidelity). Leaves out ranked configs after the first that have
+// no ordinary time. Returns how many problems were compared. Errors: what the journal refuses.
 Result<std::uint64_t> compare_picks(const Dataset& dataset, Measurer& measurer,
                                     JournalWriter& journal, const RankedConfigs& ranked, int rounds,
                                     const CollectHooks& hooks);
