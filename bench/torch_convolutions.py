@@ -357,9 +357,10 @@ def lines(measured: dict[str, Any]) -> Iterator[str]:
         first = " ".join(f"{row[mode]['first_seconds']:8.2f}" for mode in modes)
         later = " ".join(f"{row[mode]['step_ms']:8.2f}" for mode in modes)
         shares = ""
-        if len(modes) == len(MODES):
+        if {"off", "on"} <= set(modes):
             shares = " ".join(f"{row[mode][key] / min(row['off'][key], row['on'][key]):7.3f}"
-                              for key in ("first_seconds", "step_ms") for mode in MODES[2:])
+                              for key in ("first_seconds", "step_ms")
+                              for mode in modes if mode not in ("off", "on"))
         for mode in modes:
             sums.setdefault(f"{mode} first", []).append(row[mode]["first_seconds"])
             sums.setdefault(f"{mode} later", []).append(row[mode]["step_ms"])

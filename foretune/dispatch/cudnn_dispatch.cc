@@ -10,7 +10,6 @@
 #include <shared_mutex>
 #include <utility>
 
-#include "foretune/base/clock.h"
 #include "foretune/base/hash.h"
 #include "foretune/base/text.h"
 #include "foretune/cudnn/cudnn_config.h"
@@ -169,7 +168,7 @@ struct CudnnDispatcher::State {
     constexpr int kMostOpen = 4;
     constexpr double kForgottenAfter = 1;  // second
     return trials.budget().allows() &&
-           (open < kMostOpen || monotonic_s() - last_trial > kForgottenAfter);
+           (open < kMostOpen || trials.budget().idle_s() > kForgottenAfter);
   }
   int execute(const CudnnKernel& kernel, cudnn::Handle handle, cuda::Stream stream,
               const cudnn::ConvOperands& operands, std::size_t workspace_bytes);
@@ -184,9 +183,8 @@ struct CudnnDispatcher::State {
   std::shared_ptr<const cudnn::Api> api;
   std::shared_ptr<const cuda::DriverApi> driver;
   bool compiles;
-  int most_trials;                    // of one kind of call
-  std::atomic<int> open{0};           // postponed convolutions that have begun their trials
-  std::atomic<double> last_trial{0};  // on the clock of budgets
+  int most_trials;           // of one kind of call
+  std::atomic<int> open{0};  // postponed convolutions that have begun their trials
   Dispatcher dispatcher;
   dispatch_internal::GpuTrials trials;
   CudnnHandles handles;
@@ -292,7 +290,6 @@ Status CudnnDispatcher::State::adopt(const CudnnPlan& plan, const DispatchCall& 
     // The first engine runs on until there are times: the next trial may be far off.
     plan.is_open_.store(true);
     ++open;
-    last_trial = monotonic_s();
   } else if (!plan.is_open_) {
     plan.kernel_ = std::move(made.kernel);
     plan.source_ = made.source;
@@ -417,9 +414,6 @@ int CudnnDispatcher::State::run_unsettled(const CudnnPlan& plan, cudnn::Handle h
         which, stream, [&] { return run_on(which, handle, stream); },
         [&](cuda::Stream on) { return run_on(which, nullptr, on); }, is_refusal);
   };
-  if (turn->is_trial()) {
-    last_trial = monotonic_s();
-  }
   int status = turn->is_trial() ? time_kernel(*turn) : run_kernel();
   // Every engine writes the whole result, so a call with little work runs a trial of each.
   for (int i = 1; i < most_trials && status == 0 && trials.may_go_on(*turn); ++i) {

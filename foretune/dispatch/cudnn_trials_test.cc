@@ -9,6 +9,7 @@
 #include <thread>
 #include <vector>
 
+#include "foretune/base/clock.h"
 #include "foretune/cuda/event_clock.h"
 #include "foretune/dispatch/cudnn_dispatch.h"
 #include "foretune/dispatch/testing/cudnn.h"
@@ -237,17 +238,24 @@ TEST(CudnnTrialsTest, FewConvolutionsAreOnTrialAtATime) {
     calls.back().sizes.n = images;
   }
   int settled = 0;
+  double last = monotonic_s();
+  double longest_pause = 0;
   for (int round = 0; settled < 8; ++round) {
-    ASSERT_LT(round, 1000);
+    ASSERT_LT(round, 10'000);
     int open = 0;
     settled = 0;
     for (const CudnnCall& call : calls) {
       settle(*dispatcher, call, 1);
+      longest_pause = std::max(longest_pause, monotonic_s() - last);
+      last = monotonic_s();
       const auto plan = *dispatcher->prepare(call);
       settled += plan->is_settled() ? 1 : 0;
       open += plan->text().ends_with("; trials go on") ? 1 : 0;
     }
-    EXPECT_LE(open, kMostOpen);
+    // After a second without trials those that are open count as forgotten.
+    if (longest_pause < 0.5) {
+      EXPECT_LE(open, kMostOpen);
+    }
   }
 }
 

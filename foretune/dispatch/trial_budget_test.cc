@@ -46,6 +46,23 @@ TEST(TrialBudgetTest, IdleTimeDoesNotAddUp) {
   EXPECT_TRUE(budget.allows());
 }
 
+TEST(TrialBudgetTest, IdleTimeIsThatOfAllowedTrialsThatDidNotCome) {
+  double now = 0;
+  TrialBudget budget(0.1, [&now] { return now; });
+  EXPECT_EQ(budget.idle_s(), 0);
+  now = 0.5;
+  EXPECT_EQ(budget.idle_s(), 0) << "nobody could know before";
+  now = 1.5;
+  EXPECT_EQ(budget.idle_s(), 1);
+  budget.spend(0.6);  // 0.5 more than was saved
+  now = 6;
+  EXPECT_EQ(budget.idle_s(), 0) << "it is paid back";
+  now = 7;
+  EXPECT_EQ(budget.idle_s(), 0);
+  now = 9;
+  EXPECT_EQ(budget.idle_s(), 2);
+}
+
 TEST(TrialBudgetTest, AShareOfAllIsNoLimit) {
   TrialBudget budget(1);
   EXPECT_FALSE(budget.is_limited());

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <functional>
 #include <mutex>
+#include <optional>
 #include <utility>
 
 #include "foretune/base/clock.h"
@@ -28,15 +29,19 @@ class TrialBudget {
       return true;
     }
     const std::lock_guard lock(mutex_);
-    const double time = now_();
-    saved_ = std::min(saved_ + share_ * (time - last_), share_);
-    last_ = time;
-    return saved_ > 0;
+    return save() > 0;
+  }
+  // Returns for how many seconds trials have been allowed, and seen to be, without spending any.
+  // Time in which they pay back what they took does not count.
+  [[nodiscard]] double idle_s() {
+    const std::lock_guard lock(mutex_);
+    return save() > 0 ? last_ - allowed_since_.value_or(last_) : 0;
   }
   void spend(double seconds) {
     if (is_limited()) {
       const std::lock_guard lock(mutex_);
       saved_ -= seconds;
+      allowed_since_.reset();
     }
   }
   // Spends the time that `work` takes, and returns what it returns.
@@ -51,11 +56,23 @@ class TrialBudget {
   }
 
  private:
+  // Adds what the time since the last call has earned, and returns what is saved.
+  double save() {
+    const double time = now_();
+    saved_ = std::min(saved_ + share_ * (time - last_), share_);
+    last_ = time;
+    if (saved_ > 0 && !allowed_since_) {
+      allowed_since_ = time;
+    }
+    return saved_;
+  }
+
   double share_;
   std::function<double()> now_;
   ForkSafeMutex mutex_;
   double last_;
   double saved_ = 0;  // seconds; below 0: owed
+  std::optional<double> allowed_since_;
 };
 
 }  // namespace foretune::dispatch_internal
