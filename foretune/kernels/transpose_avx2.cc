@@ -49,6 +49,7 @@ struct Avx2Transpose {
 }  // namespace
 
 TransposePanel avx2_transpose_panel() { return &PanelTranspose<Avx2Transpose>::run; }
+TransposeLines avx2_transpose_lines() { return &PanelTranspose<Avx2Transpose>::run_lines; }
 
 }  // namespace foretune
 
@@ -57,6 +58,7 @@ TransposePanel avx2_transpose_panel() { return &PanelTranspose<Avx2Transpose>::r
 namespace foretune {
 
 TransposePanel avx2_transpose_panel() { return transpose_panel_of(CpuIsa::kGeneric); }
+TransposeLines avx2_transpose_lines() { return transpose_lines_of(CpuIsa::kGeneric); }
 
 }  // namespace foretune
 

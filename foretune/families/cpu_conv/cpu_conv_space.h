@@ -2,6 +2,7 @@
 // Thread safety: free functions.
 #pragma once
 
+#include <cstdint>
 #include <memory>
 
 #include "foretune/base/result.h"
@@ -9,9 +10,16 @@
 
 namespace foretune {
 
+enum class WinogradUse : std::uint8_t {
+  kNever,
+  kAllowed,
+  kOnly2,  // nothing else is legal
+  kOnly4,
+};
+
 // The algorithms that are legal only where the family says so.
 struct CpuConvSpaceOptions {
-  bool winograd = false;
+  WinogradUse winograd = WinogradUse::kNever;
   bool tiles = false;
 };
 SpaceDefinition cpu_conv_space_definition(CpuConvSpaceOptions options);

@@ -26,7 +26,8 @@
 namespace foretune {
 
 struct OnnxOptions {
-  // The network's name; empty: the one in the file.
+  // The network's name; empty: the one in the file, or the file's own where PyTorch's exporter gave
+  // it the name that it gives to all.
   std::string name;
   // Shapes of inputs that a file leaves open, with the first dimension of one image (most often 1).
   // They replace what the file says.
