@@ -16,6 +16,7 @@
 #include <exception>
 #include <map>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -24,6 +25,7 @@
 #include <vector>
 
 #include "foretune/base/text.h"
+#include "foretune/graph/blocks.h"
 #include "foretune/graph/network.h"
 #include "foretune/graph/network_file.h"
 #include "foretune/graph/ops.h"
@@ -199,12 +201,15 @@ std::vector<std::tuple<std::string, std::string, double>> profile(
   return steps;
 }
 
-// Name, operation, shape of the result, multiply-adds, shape of the weights and groups.
+// Name, operation, shape of the result, multiply-adds, shape of the weights, groups and class of a
+// layer.
 using ListedNode = std::tuple<std::string, std::string, std::vector<std::int64_t>, double,
-                              std::vector<std::int64_t>, std::int64_t>;
+                              std::vector<std::int64_t>, std::int64_t, std::optional<std::int32_t>>;
 
 std::vector<ListedNode> nodes_of(const Network& network) {
   std::vector<ListedNode> nodes;
+  const std::vector<std::int32_t> classes = graph::alike_layers(network);
+  std::size_t layers = 0;
   for (const graph::Node& node : network.nodes()) {
     const graph::Shape& shape = network.tensor(node.output).shape;
     std::vector<graph::OperandShape> operands;
@@ -215,16 +220,36 @@ std::vector<ListedNode> nodes_of(const Network& network) {
         node.op->multiply_adds == nullptr ? 0.0 : node.op->multiply_adds(operands, shape);
     std::vector<std::int64_t> weights;
     std::int64_t groups = 1;
-    if (node.op->name == "conv" || node.op->name == "linear") {
+    std::optional<std::int32_t> alike;
+    if (graph::has_weights(*node.op)) {
+      alike = classes[layers++];
       weights = network.tensor(node.inputs[1]).shape;
       if (node.op->name == "conv") {
         groups = graph::conv_window(weights, node.attributes).groups;
       }
     }
     nodes.emplace_back(node.name, std::string(node.op->name), shape, multiply_adds,
-                       std::move(weights), groups);
+                       std::move(weights), groups, alike);
   }
   return nodes;
+}
+
+// Returns the names of the layers in the first repeat of each block that has layers, and how often
+// it repeats.
+std::vector<std::pair<std::vector<std::string>, std::size_t>> blocks_of(const Network& network) {
+  std::vector<std::pair<std::vector<std::string>, std::size_t>> blocks;
+  for (const graph::RepeatedBlock& block : graph::repeated_blocks(network)) {
+    std::vector<std::string> names;
+    for (const graph::Node& node : network.nodes().subspan(block.first, block.length)) {
+      if (graph::has_weights(*node.op)) {
+        names.push_back(node.name);
+      }
+    }
+    if (!names.empty()) {
+      blocks.emplace_back(std::move(names), block.times);
+    }
+  }
+  return blocks;
 }
 
 std::vector<std::pair<std::string, std::vector<std::int64_t>>> named_shapes(
@@ -285,6 +310,7 @@ void bind_networks(nb::module_& module) {
       .def_prop_ro("outputs",
                    [](const Network& network) { return named_shapes(network, network.outputs()); })
       .def_prop_ro("nodes", &nodes_of)
+      .def_prop_ro("blocks", &blocks_of)
       .def_prop_ro("multiply_adds", &Network::multiply_adds)
       .def_prop_ro("weight_bytes", &Network::weight_bytes);
   module.def("is_reduction", &is_reduction, nb::arg("part"));

@@ -21,7 +21,7 @@ import re
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -30,7 +30,7 @@ from . import _foretune
 from ._errors import InvalidArgumentError
 from .loops import whole_number
 
-__all__ = ["Controller", "Layer", "Network", "Plan", "Step", "parse_layers",
+__all__ = ["Block", "Controller", "Layer", "Network", "Plan", "Step", "parse_layers",
            "register_transform"]
 
 Array = npt.NDArray[np.float32]
@@ -149,6 +149,9 @@ class Operation:
         weights: shape of a layer's weights: (filters, channels of a group, rows, columns) of a
             convolution, (outputs, inputs) of a linear operation; empty for other operations.
         groups: groups of a convolution, else 1.
+        alike: number of a layer's class; None for other operations. Layers of one class have equal
+            shapes and the same place in equal blocks, or equal operations around them: a choice for
+            one is worth a try in all.
     """
 
     name: str
@@ -157,6 +160,16 @@ class Operation:
     multiply_adds: float
     weights: tuple[int, ...] = ()
     groups: int = 1
+    alike: int | None = None
+
+
+class Block(NamedTuple):
+    """Operations that a network repeats back to back, as a residual network does."""
+
+    layers: tuple[str, ...]
+    """Names of the layers in the first repeat."""
+    times: int
+    """How often the operations stand there, at least 2."""
 
 
 _lock = threading.Lock()
@@ -380,13 +393,22 @@ class Network:
     @property
     def operations(self) -> list[Operation]:
         """Returns the operations in the order in which they run."""
-        return [Operation(name, kind, tuple(shape), count, tuple(weights), groups)
-                for name, kind, shape, count, weights, groups in self._inner.nodes]
+        return [Operation(name, kind, tuple(shape), count, tuple(weights), groups, alike)
+                for name, kind, shape, count, weights, groups, alike in self._inner.nodes]
 
     @property
     def layers(self) -> list[Operation]:
         """Returns the operations that may compute less: convolutions and linear ones."""
         return [each for each in self.operations if each.kind in ("conv", "linear")]
+
+    @property
+    def blocks(self) -> list[Block]:
+        """Returns the blocks of layers that repeat back to back, the longest cover first.
+
+        Operations, attributes, shapes and connections of the repeats are equal, weights need not
+        be. Layers at the same place of two repeats have the same ``alike``.
+        """
+        return [Block(tuple(names), times) for names, times in self._inner.blocks]
 
     @property
     def multiply_adds(self) -> float:

@@ -125,6 +125,20 @@ def test_files_keep_networks(network, tmp_path):
                                   network.plan(images=2, measure_top=0)(given))
 
 
+def test_what_repeats_is_listed(network):
+    assert network.blocks == []
+    assert [each.alike for each in network.layers] == [0, 1, 2, 3, 4]
+    residual = Network.load(NETWORKS / "resnet20.onnx")
+    assert [(len(layers), times) for layers, times in residual.blocks] == [(2, 3), (2, 2), (2, 2)]
+    by_name = {each.name: each for each in residual.operations}
+    for block in residual.blocks:
+        for name in block.layers:
+            alike = [each for each in residual.layers if each.alike == by_name[name].alike]
+            assert len(alike) == block.times
+            assert {(each.shape, each.weights) for each in alike} == {(alike[0].shape, alike[0].weights)}
+    assert {each.alike for each in residual.operations if each not in residual.layers} == {None}
+
+
 def test_mistakes_are_told(network, tmp_path):
     name = network.layers[-1].name
     for layers, message in (({"none": Layer()}, "no operation 'none'"),
