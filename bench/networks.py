@@ -45,16 +45,6 @@ WAYS = {
     "i8, rows 1 of 2": Layer("i8", skip_rows=(2, 0)),
     "i8, columns 1 of 2": Layer("i8", skip_columns=(2, 0)),
     "i8, taps 1 of 2": Layer("i8", skip_taps=(2, 1)),
-    "rank 1/2": Layer(reduction="rank2.1"),
-    "rank 1/4": Layer(reduction="rank4.3"),
-    "channels 3 of 4": Layer(reduction="channels4.1"),
-    "channels 1 of 2": Layer(reduction="channels2.1"),
-    "i8, channels 1 of 2": Layer("i8", reduction="channels2.1"),
-    "weights 2 of 4": Layer(reduction="pattern4.2"),
-    "weights 1 of 2": Layer(reduction="pruned2.1"),
-    "weights 1 of 4": Layer(reduction="pruned4.3"),
-    "Winograd 2x2": Layer(reduction="winograd2"),
-    "Winograd 4x4": Layer(reduction="winograd4"),
 }
 
 

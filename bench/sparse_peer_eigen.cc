@@ -5,15 +5,18 @@
 #include "bench/sparse_peer_parts.h"
 #include "foretune/base/text.h"
 
+#ifdef FORETUNE_HAS_EIGEN
 // A compiler without OpenMP's header still checks this file.
 #if defined(_OPENMP) && !__has_include(<omp.h>)
 #define EIGEN_DONT_PARALLELIZE  // NOLINT(readability-identifier-naming): Eigen names it
 #endif
 #include <Eigen/Core>
 #include <Eigen/SparseCore>
+#endif
 
 namespace foretune {
 
+#ifdef FORETUNE_HAS_EIGEN
 namespace {
 
 using EigenMatrix = Eigen::SparseMatrix<float, Eigen::RowMajor, int>;
@@ -60,5 +63,11 @@ class EigenPeer final : public SparsePeer {
 }  // namespace
 
 std::unique_ptr<SparsePeer> make_eigen(int threads) { return std::make_unique<EigenPeer>(threads); }
+
+#else
+
+std::unique_ptr<SparsePeer> make_eigen(int /*threads*/) { return nullptr; }
+
+#endif
 
 }  // namespace foretune

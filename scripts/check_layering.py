@@ -109,7 +109,7 @@ THIRD_PARTY = {
     "google/protobuf/": {"interop_onnx"},
     "asmjit/": {"loop_machine"},
     "CLI/": set(),
-    "Eigen/": {"graph_run"},
+    "Eigen/": set(),
     "GraphBLAS.h": set(),
     "rsb.h": set(),
     "gtest/": set(),

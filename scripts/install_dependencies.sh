@@ -11,14 +11,12 @@
 #                                             need: the packages of scripts/requirements-docs.txt
 #   scripts/install_dependencies.sh --torch   also libtorch, which trains neural models
 #   scripts/install_dependencies.sh --bench   also the libraries that bench/ measures beside ours
-#
-# Arguments add up.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
 packages=(
   g++ cmake ninja-build ccache make git ca-certificates patchelf
-  libexpected-dev nlohmann-json3-dev libcli11-dev libtomlplusplus-dev zlib1g-dev libzstd-dev libasmjit-dev libeigen3-dev libgtest-dev libgmock-dev
+  libexpected-dev nlohmann-json3-dev libcli11-dev libtomlplusplus-dev zlib1g-dev libzstd-dev libasmjit-dev libgtest-dev libgmock-dev
   libonnx-dev libprotobuf-dev
   python3 python3-dev python3-venv
 )
@@ -26,36 +24,32 @@ wants_python=""
 wants_triton=""
 wants_peers=""
 wants_docs=""
-for argument in "$@"; do
-  case "$argument" in
-    --python) wants_python=yes ;;
-    --ci)
-      wants_python=yes
-      wants_triton=yes
-      wants_docs=yes
-      packages+=(python3-clang-19 groff-base clang-19 clang-format-19 clang-tidy-19 libclang-rt-19-dev valgrind
-                 libtorch-dev python3-torch libopenblas0-pthread libonnx-testdata)
-      ;;
-    --docs)
-      wants_docs=yes
-      packages+=(python3-clang-19)
-      ;;
-    # OpenBLAS beside it, or Debian's libtorch multiplies matrices with the reference BLAS.
-    --torch) packages+=(libtorch-dev libopenblas0-pthread) ;;
-    --bench)
-      wants_peers=yes
-      packages+=(libblis4-pthread libxsmm-dev libgraphblas-dev librsb-dev)
-      ;;
-    *)
-      echo "unknown argument: $argument (known: --python, --ci, --docs, --bench, --torch)" >&2
-      exit 2
-      ;;
-  esac
-done
-# The documentation alone is made without building anything.
-if [[ "$*" == --docs ]]; then
-  packages=(ca-certificates python3 python3-venv python3-clang-19 g++ libexpected-dev)
-fi
+case "${1:-}" in
+  "") ;;
+  --python) wants_python=yes ;;
+  --ci)
+    wants_python=yes
+    wants_triton=yes
+    wants_docs=yes
+    packages+=(python3-clang-19 groff-base clang-19 clang-format-19 clang-tidy-19 libclang-rt-19-dev valgrind
+               libtorch-dev python3-torch libopenblas0-pthread libonnx-testdata)
+    ;;
+  # The documentation is made without building anything.
+  --docs)
+    wants_docs=yes
+    packages=(ca-certificates python3 python3-venv python3-clang-19 g++ libexpected-dev)
+    ;;
+  # OpenBLAS beside it, or Debian's libtorch multiplies matrices with the reference BLAS.
+  --torch) packages+=(libtorch-dev libopenblas0-pthread) ;;
+  --bench)
+    wants_peers=yes
+    packages+=(libblis4-pthread libxsmm-dev libeigen3-dev libgraphblas-dev librsb-dev)
+    ;;
+  *)
+    echo "unknown argument: $1 (known: --python, --ci, --docs, --bench, --torch)" >&2
+    exit 2
+    ;;
+esac
 
 as_root() {
   if [[ "$(id -u)" -eq 0 ]]; then

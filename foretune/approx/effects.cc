@@ -248,8 +248,7 @@ class EffectRun {
   double total_work_ = 0;
 };
 
-// A network whose layers have one knob, where they can. The others have its type, so that no layer
-// pays for conversions that it would not have among layers like it.
+// A network whose layers have one knob, where they can.
 struct UniformNetwork {
   std::int32_t knob = 0;
   std::vector<bool> has_it;  // by layer
@@ -266,11 +265,8 @@ Result<UniformNetwork> uniform_network(const Network& network,
   Variants variants;
   for (const Node* layer : graph::layers_of(network)) {
     uniform.has_it.push_back(static_cast<bool>(graph::can_run(network, *layer, variant)));
-    const graph::LayerVariant plain{.type = variant.type};
     if (uniform.has_it.back() && knob != 0) {
       variants[layer->name] = variant;
-    } else if (graph::can_run(network, *layer, plain)) {
-      variants[layer->name] = plain;
     }
   }
   FORETUNE_TRY(uniform.plan, NetworkPlan::create(

@@ -31,7 +31,7 @@ namespace foretune::approx {
 
 // The knobs of a layer (graph/run/knob.h), 0 first, and the time of each for all images of a call:
 // that of the layer's own step and of those up to the next layer's, in a network whose layers all
-// have this knob or, where they cannot, at least its type.
+// have this knob or, where they cannot, are exact.
 struct LayerTimes {
   std::string layer;
   std::vector<std::int32_t> knobs;

@@ -10,7 +10,6 @@
 
 #include "foretune/base/check.h"
 #include "foretune/graph/run/knob.h"
-#include "foretune/graph/run/reduction.h"
 
 namespace foretune::approx {
 
@@ -129,10 +128,12 @@ double network_bytes(const graph::Network& network, std::span<const std::int32_t
   for (const graph::Node* layer : graph::layers_of(network)) {
     const std::int32_t knob = knobs[l++];
     const Result<graph::LayerVariant> variant = graph::variant_of_knob(knob);
-    const double weights = graph::stored_weights(network.tensor(layer->inputs[1]).shape,
-                                                 variant ? *variant : graph::LayerVariant{});
-    const std::int64_t outputs = graph::element_count(network.tensor(layer->output).shape);
-    bytes += width_of(knob) * (weights + static_cast<double>(outputs));
+    const auto taps = variant ? static_cast<double>(variant->skip_taps) : 0.0;
+    const auto elements = [&](graph::TensorId id) {
+      return static_cast<double>(graph::element_count(network.tensor(id).shape));
+    };
+    bytes += width_of(knob) * (elements(layer->inputs[1]) * (taps > 0 ? 1 - 1 / taps : 1.0) +
+                               elements(layer->output));
   }
   return bytes;
 }

@@ -252,12 +252,6 @@ TEST(NetworkBytes, FollowTypesAndPointsOfFilters) {
       static_cast<double>(graph::element_count(network.tensor(first.inputs[1]).shape));
   const std::vector<std::int32_t> taps{*graph::parse_knob("f32+taps2.0"), 0, 0};
   EXPECT_NEAR(network_bytes(network, taps), all - 4 * weights / 2, 1e-6);
-  const std::vector<std::int32_t> pruned{*graph::parse_knob("f32+pruned4.3"), 0, 0};
-  EXPECT_NEAR(network_bytes(network, pruned), all - 4 * weights / 2, 1e-6) << "with their places";
-  const std::vector<std::int32_t> channels{*graph::parse_knob("i8+channels4.1"), 0, 0};
-  const auto outputs =
-      static_cast<double>(graph::element_count(network.tensor(first.output).shape));
-  EXPECT_NEAR(network_bytes(network, channels), all - (3.25 * weights + 3 * outputs), 1e-6);
 }
 
 TEST(TimeModel, LearnsWhatConversionsCost) {

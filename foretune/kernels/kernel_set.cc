@@ -111,21 +111,6 @@ const GroupKernelSet* group_kernel_set(CpuIsa isa, OutputType element) {
   return nullptr;
 }
 
-const PrunedKernels* pruned_kernels(CpuIsa isa) {
-  if (!cpu_runs(isa)) {
-    return nullptr;
-  }
-  switch (isa) {
-    case CpuIsa::kAvx512:
-      return avx512_pruned_kernels();
-    case CpuIsa::kAvx2:
-      return avx2_pruned_kernels();
-    case CpuIsa::kGeneric:
-      return generic_pruned_kernels();
-  }
-  return nullptr;
-}
-
 const WinogradKernels* winograd_kernels(CpuIsa isa, bool large) {
   if (!cpu_runs(isa)) {
     return nullptr;

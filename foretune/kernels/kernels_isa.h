@@ -7,7 +7,6 @@
 #include "foretune/kernels/micro_kernel.h"
 #include "foretune/kernels/output_stage.h"
 #include "foretune/kernels/packing.h"
-#include "foretune/kernels/pruned_kernel.h"
 #include "foretune/kernels/winograd_kernel.h"
 
 namespace foretune {
@@ -36,10 +35,6 @@ const GroupKernelSet* avx512_i8_group_kernel_set(bool is_fused);  // with VNNI
 // Returns nullptr for types whose plain loops are fast enough.
 OutputStage avx512_output_stage(OutputType type);
 
-const PrunedKernels* generic_pruned_kernels();
-const PrunedKernels* avx2_pruned_kernels();
-const PrunedKernels* avx512_pruned_kernels();
-
 const WinogradKernels* generic_winograd_kernels(bool large);
 const WinogradKernels* avx2_winograd_kernels(bool large);
 const WinogradKernels* avx512_winograd_kernels(bool large);
@@ -47,7 +42,5 @@ const WinogradKernels* avx512_winograd_kernels(bool large);
 // Return the portable functions where the file was compiled for another architecture.
 TransposePanel avx2_transpose_panel();
 TransposePanel avx512_transpose_panel();
-TransposeLines avx2_transpose_lines();
-TransposeLines avx512_transpose_lines();
 
 }  // namespace foretune

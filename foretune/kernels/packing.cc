@@ -20,12 +20,12 @@ void store_four(float* to, Four value) { std::memcpy(to, &value, sizeof value); 
 
 // Transposes four rows by four columns in registers. Element by element, packing would cost a cycle
 // an element, which a 14-row kernel hides only for n > 500.
-void transpose_four(const float* from0, const float* from1, const float* from2, const float* from3,
-                    float* to, std::ptrdiff_t to_stride) {
-  const Four row0 = load_four(from0);
-  const Four row1 = load_four(from1);
-  const Four row2 = load_four(from2);
-  const Four row3 = load_four(from3);
+void transpose_four(const float* from, std::ptrdiff_t from_stride, float* to,
+                    std::ptrdiff_t to_stride) {
+  const Four row0 = load_four(from);
+  const Four row1 = load_four(from + from_stride);
+  const Four row2 = load_four(from + 2 * from_stride);
+  const Four row3 = load_four(from + 3 * from_stride);
   const Four low01 = __builtin_shufflevector(row0, row1, 0, 4, 1, 5);
   const Four high01 = __builtin_shufflevector(row0, row1, 2, 6, 3, 7);
   const Four low23 = __builtin_shufflevector(row2, row3, 0, 4, 1, 5);
@@ -44,9 +44,7 @@ void transpose_panel(const float* from, std::ptrdiff_t from_stride, std::ptrdiff
   const std::ptrdiff_t whole_k = k / 4 * 4;
   for (std::ptrdiff_t p = 0; p < whole_k; p += 4) {
     for (std::ptrdiff_t i = 0; i < whole_count; i += 4) {
-      const float* const first = from + i * from_stride + p;
-      transpose_four(first, first + from_stride, first + 2 * from_stride, first + 3 * from_stride,
-                     packed + p * width + i, width);
+      transpose_four(from + i * from_stride + p, from_stride, packed + p * width + i, width);
     }
     for (std::ptrdiff_t i = whole_count; i < count; ++i) {
       const float* row = from + i * from_stride + p;
@@ -65,29 +63,6 @@ void transpose_panel(const float* from, std::ptrdiff_t from_stride, std::ptrdiff
   if (count < width) {
     for (std::ptrdiff_t p = 0; p < k; ++p) {
       std::fill_n(packed + p * width + count, width - count, 0.0F);
-    }
-  }
-}
-
-void transpose_lines(const float* const* lines, std::ptrdiff_t count, std::ptrdiff_t k,
-                     std::ptrdiff_t width, float* packed) {
-  std::ptrdiff_t i = 0;
-  for (; i + 4 <= count; i += 4) {
-    const float* const* const four = lines + i;
-    std::ptrdiff_t p = 0;
-    for (; p + 4 <= k; p += 4) {
-      transpose_four(four[0] + p, four[1] + p, four[2] + p, four[3] + p, packed + p * width + i,
-                     width);
-    }
-    for (; p < k; ++p) {
-      for (std::ptrdiff_t j = 0; j < 4; ++j) {
-        packed[p * width + i + j] = four[j][p];
-      }
-    }
-  }
-  for (; i < count; ++i) {
-    for (std::ptrdiff_t p = 0; p < k; ++p) {
-      packed[p * width + i] = lines[i][p];
     }
   }
 }
@@ -274,18 +249,6 @@ TransposePanel transpose_panel_of(CpuIsa isa) {
       break;
   }
   return &transpose_panel;
-}
-
-TransposeLines transpose_lines_of(CpuIsa isa) {
-  switch (isa) {
-    case CpuIsa::kAvx512:
-      return avx512_transpose_lines();
-    case CpuIsa::kAvx2:
-      return avx2_transpose_lines();
-    case CpuIsa::kGeneric:
-      break;
-  }
-  return &transpose_lines;
 }
 
 void pack_a_panels(PackedWords words, const PackingSource& a, std::ptrdiff_t rows, std::ptrdiff_t k,

@@ -81,12 +81,6 @@ using TransposePanel = void (*)(const float* from, std::ptrdiff_t from_stride, s
 // Returns the function that uses the registers of `isa`, which this CPU must have.
 TransposePanel transpose_panel_of(CpuIsa isa);
 
-// The same for lines that lie anywhere: column i of the panel is the line at lines[i]. Writes
-// `count` floats to each of the `k` rows and leaves the others as they are.
-using TransposeLines = void (*)(const float* const* lines, std::ptrdiff_t count, std::ptrdiff_t k,
-                                std::ptrdiff_t width, float* packed);
-TransposeLines transpose_lines_of(CpuIsa isa);
-
 // Packs a block of `rows` x `k` of A as panels of `panel_rows` rows; word (i, p) of a panel with r
 // rows lies at p * r + i. The last panel has the remaining rows and no padding: the whole takes
 // packed_a_size() words. `a` points to elements of the type that `words` says.

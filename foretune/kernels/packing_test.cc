@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <limits>
-#include <vector>
 
 #include "foretune/base/rng.h"
 #include "foretune/kernels/aligned_buffer.h"
@@ -95,34 +94,6 @@ TEST(PackingTest, PanelsOfBHoldEachElementInItsPlaceAndZerosBehindTheLast) {
               << " panel " << panel << " lanes " << lanes;
         }
       }
-    }
-  }
-}
-
-TEST(PackingTest, LinesFromAnywhereBecomeColumnsAndNothingElseIsWritten) {
-  Rng rng(kSeed);
-  for (int trial = 0; trial < 1000; ++trial) {
-    const std::ptrdiff_t count = draw(rng, 1, 40);
-    const std::ptrdiff_t k = draw(rng, 1, 40);
-    const std::ptrdiff_t width = count + draw(rng, 0, 20);
-    const GuardSide side = trial % 2 == 0 ? GuardSide::kEnd : GuardSide::kStart;
-    GuardedBuffer from(static_cast<std::size_t>(count * k), side);
-    GuardedBuffer packed(static_cast<std::size_t>((k - 1) * width + count), side);
-    number(from.view());
-    std::fill_n(packed.data(), packed.view().size(), -1.0F);
-    std::vector<const float*> lines;
-    for (std::ptrdiff_t i = 0; i < count; ++i) {
-      lines.push_back(from.data() + (count - 1 - i) * k);
-    }
-    const int best = static_cast<int>(best_cpu_isa());
-    transpose_lines_of(static_cast<CpuIsa>(trial % (best + 1)))(lines.data(), count, k, width,
-                                                                packed.data());
-    for (std::ptrdiff_t i = 0; i < static_cast<std::ptrdiff_t>(packed.view().size()); ++i) {
-      const std::ptrdiff_t column = i % width;
-      const float expected =
-          column < count ? lines[static_cast<std::size_t>(column)][i / width] : -1.0F;
-      ASSERT_EQ(packed.data()[i], expected)
-          << "seed " << kSeed << " trial " << trial << " count " << count << " k " << k;
     }
   }
 }

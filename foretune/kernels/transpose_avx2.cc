@@ -49,7 +49,6 @@ struct Avx2Transpose {
 }  // namespace
 
 TransposePanel avx2_transpose_panel() { return &PanelTranspose<Avx2Transpose>::run; }
-TransposeLines avx2_transpose_lines() { return &PanelTranspose<Avx2Transpose>::run_lines; }
 
 }  // namespace foretune
 
@@ -58,7 +57,6 @@ TransposeLines avx2_transpose_lines() { return &PanelTranspose<Avx2Transpose>::r
 namespace foretune {
 
 TransposePanel avx2_transpose_panel() { return transpose_panel_of(CpuIsa::kGeneric); }
-TransposeLines avx2_transpose_lines() { return transpose_lines_of(CpuIsa::kGeneric); }
 
 }  // namespace foretune
 

@@ -67,7 +67,6 @@ struct Avx512Transpose {
 }  // namespace
 
 TransposePanel avx512_transpose_panel() { return &PanelTranspose<Avx512Transpose>::run; }
-TransposeLines avx512_transpose_lines() { return &PanelTranspose<Avx512Transpose>::run_lines; }
 
 }  // namespace foretune
 
@@ -76,7 +75,6 @@ TransposeLines avx512_transpose_lines() { return &PanelTranspose<Avx512Transpose
 namespace foretune {
 
 TransposePanel avx512_transpose_panel() { return transpose_panel_of(CpuIsa::kGeneric); }
-TransposeLines avx512_transpose_lines() { return transpose_lines_of(CpuIsa::kGeneric); }
 
 }  // namespace foretune
 

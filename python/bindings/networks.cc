@@ -9,32 +9,24 @@
 #include <nanobind/stl/unique_ptr.h>
 #include <nanobind/stl/vector.h>
 
-#include <algorithm>
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
-#include <exception>
 #include <map>
 #include <memory>
-#include <optional>
 #include <span>
 #include <string>
-#include <string_view>
 #include <tuple>
 #include <utility>
 #include <vector>
 
 #include "foretune/base/text.h"
-#include "foretune/graph/blocks.h"
 #include "foretune/graph/network.h"
 #include "foretune/graph/network_file.h"
 #include "foretune/graph/ops.h"
 #include "foretune/graph/reference.h"
-#include "foretune/graph/run/knob.h"
 #include "foretune/graph/run/network_switch.h"
 #include "foretune/graph/run/plan.h"
-#include "foretune/graph/run/variant.h"
-#include "foretune/graph/run/weight_transform.h"
 #include "foretune/graph/simplify.h"
 #include "foretune/graph/task.h"
 #include "foretune/interop/onnx/onnx_network.h"
@@ -53,8 +45,8 @@ using Computed = nb::ndarray<float, nb::c_contig, nb::device::cpu>;
 using Pixels = nb::ndarray<const std::uint8_t, nb::c_contig, nb::device::cpu>;
 using Labels = nb::ndarray<const std::int32_t, nb::c_contig, nb::device::cpu>;
 
-// Layers as Python passes them: the type and the reduction as a knob's name, periods and positions
-// of rows, columns, taps and weights, and whether an interpolation comes before the ReLU.
+// Layers as Python passes them: the type, periods and positions of rows, columns, taps and weights,
+// and whether an interpolation comes before the ReLU.
 using GivenVariants = std::map<std::string, std::pair<std::string, std::vector<std::int64_t>>>;
 using GivenRanges = std::map<std::string, std::pair<float, float>>;
 
@@ -62,62 +54,18 @@ graph::Variants take_variants(const GivenVariants& given) {
   graph::Variants variants;
   for (const auto& [name, value] : given) {
     const auto& skips = value.second;
-    graph::LayerVariant variant =
-        checked(graph::variant_of_knob(checked(graph::parse_knob(value.first))));
-    variant.skip_rows = skips.at(0);
-    variant.skip_rows_at = skips.at(1);
-    variant.skip_columns = skips.at(2);
-    variant.skip_columns_at = skips.at(3);
-    variant.skip_taps = skips.at(4);
-    variant.skip_taps_at = skips.at(5);
-    variant.zero_weights = skips.at(6);
-    variant.zero_weights_at = skips.at(7);
-    variant.before_activation = skips.at(8) != 0;
-    variants[name] = variant;
+    variants[name] = {.type = checked(parse_data_type(value.first)),
+                      .skip_rows = skips.at(0),
+                      .skip_rows_at = skips.at(1),
+                      .skip_columns = skips.at(2),
+                      .skip_columns_at = skips.at(3),
+                      .skip_taps = skips.at(4),
+                      .skip_taps_at = skips.at(5),
+                      .zero_weights = skips.at(6),
+                      .zero_weights_at = skips.at(7),
+                      .before_activation = skips.at(8) != 0};
   }
   return variants;
-}
-
-// A transform of Python's. The function lives as long as the process: the table of transforms ends
-// after the interpreter.
-class PythonTransform final : public graph::WeightTransform {
- public:
-  PythonTransform(std::string name, std::int64_t number, bool prunes, nb::callable function)
-      : name_(std::move(name)), number_(number), prunes_(prunes), function_(function.release()) {}
-  std::string_view name() const override { return name_; }
-  std::int64_t number() const override { return number_; }
-  bool prunes() const override { return prunes_; }
-  Status apply(std::span<float> weights, const graph::Shape& shape) const override {
-    const nb::gil_scoped_acquire lock;
-    try {
-      using Weights = nb::ndarray<nb::numpy, float, nb::c_contig, nb::device::cpu>;
-      const std::vector<std::size_t> extents(shape.begin(), shape.end());
-      // A copy, which the function may keep.
-      const nb::object given =
-          nb::cast(Weights(weights.data(), extents.size(), extents.data()), nb::rv_policy::copy);
-      const auto made = nb::cast<Given>(function_(given));
-      if (made.size() != weights.size()) {
-        return fail(ErrorCode::kInvalidArgument, "the transform ", name_, " made ", made.size(),
-                    " weights of ", weights.size());
-      }
-      std::copy_n(made.data(), weights.size(), weights.begin());
-    } catch (const std::exception& error) {
-      return fail(ErrorCode::kInvalidArgument, "the transform ", name_, " failed: ", error.what());
-    }
-    return {};
-  }
-
- private:
-  std::string name_;
-  std::int64_t number_;
-  bool prunes_;
-  nb::handle function_;
-};
-
-// Returns true for a part of a knob's name that is a way to have fewer weights.
-bool is_reduction(const std::string& part) {
-  const Result<std::int32_t> knob = graph::parse_knob(concat("f32+", part));
-  return knob && graph::variant_of_knob(*knob)->reduction != graph::Reduction::kNone;
 }
 
 // Checks that the arrays have the elements that the plan wants, and returns where they begin.
@@ -201,15 +149,12 @@ std::vector<std::tuple<std::string, std::string, double>> profile(
   return steps;
 }
 
-// Name, operation, shape of the result, multiply-adds, shape of the weights, groups and class of a
-// layer.
+// Name, operation, shape of the result, multiply-adds, shape of the weights and groups.
 using ListedNode = std::tuple<std::string, std::string, std::vector<std::int64_t>, double,
-                              std::vector<std::int64_t>, std::int64_t, std::optional<std::int32_t>>;
+                              std::vector<std::int64_t>, std::int64_t>;
 
 std::vector<ListedNode> nodes_of(const Network& network) {
   std::vector<ListedNode> nodes;
-  const std::vector<std::int32_t> classes = graph::alike_layers(network);
-  std::size_t layers = 0;
   for (const graph::Node& node : network.nodes()) {
     const graph::Shape& shape = network.tensor(node.output).shape;
     std::vector<graph::OperandShape> operands;
@@ -220,36 +165,16 @@ std::vector<ListedNode> nodes_of(const Network& network) {
         node.op->multiply_adds == nullptr ? 0.0 : node.op->multiply_adds(operands, shape);
     std::vector<std::int64_t> weights;
     std::int64_t groups = 1;
-    std::optional<std::int32_t> alike;
-    if (graph::has_weights(*node.op)) {
-      alike = classes[layers++];
+    if (node.op->name == "conv" || node.op->name == "linear") {
       weights = network.tensor(node.inputs[1]).shape;
       if (node.op->name == "conv") {
         groups = graph::conv_window(weights, node.attributes).groups;
       }
     }
     nodes.emplace_back(node.name, std::string(node.op->name), shape, multiply_adds,
-                       std::move(weights), groups, alike);
+                       std::move(weights), groups);
   }
   return nodes;
-}
-
-// Returns the names of the layers in the first repeat of each block that has layers, and how often
-// it repeats.
-std::vector<std::pair<std::vector<std::string>, std::size_t>> blocks_of(const Network& network) {
-  std::vector<std::pair<std::vector<std::string>, std::size_t>> blocks;
-  for (const graph::RepeatedBlock& block : graph::repeated_blocks(network)) {
-    std::vector<std::string> names;
-    for (const graph::Node& node : network.nodes().subspan(block.first, block.length)) {
-      if (graph::has_weights(*node.op)) {
-        names.push_back(node.name);
-      }
-    }
-    if (!names.empty()) {
-      blocks.emplace_back(std::move(names), block.times);
-    }
-  }
-  return blocks;
 }
 
 std::vector<std::pair<std::string, std::vector<std::int64_t>>> named_shapes(
@@ -310,17 +235,8 @@ void bind_networks(nb::module_& module) {
       .def_prop_ro("outputs",
                    [](const Network& network) { return named_shapes(network, network.outputs()); })
       .def_prop_ro("nodes", &nodes_of)
-      .def_prop_ro("blocks", &blocks_of)
       .def_prop_ro("multiply_adds", &Network::multiply_adds)
       .def_prop_ro("weight_bytes", &Network::weight_bytes);
-  module.def("is_reduction", &is_reduction, nb::arg("part"));
-  module.def(
-      "register_transform",
-      [](std::string name, std::int64_t number, bool prunes, nb::callable function) {
-        checked(graph::register_weight_transform(std::make_unique<PythonTransform>(
-            std::move(name), number, prunes, std::move(function))));
-      },
-      nb::arg("name"), nb::arg("number"), nb::arg("prunes"), nb::arg("function"));
   module.def(
       "write_task",
       [](const std::string& path, const Network& network, float scale, float shift,

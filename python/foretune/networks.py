@@ -20,8 +20,8 @@ import os
 import re
 import threading
 import time
-from collections.abc import Callable, Mapping, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -30,8 +30,7 @@ from . import _foretune
 from ._errors import InvalidArgumentError
 from .loops import whole_number
 
-__all__ = ["Block", "Controller", "Layer", "Network", "Plan", "Step", "parse_layers",
-           "register_transform"]
+__all__ = ["Controller", "Layer", "Network", "Plan", "Step", "parse_layers"]
 
 Array = npt.NDArray[np.float32]
 Ranges = Mapping[str, tuple[float, float]]
@@ -48,9 +47,6 @@ class Layer:
         skip_columns: the same of columns.
         skip_taps: the same of a filter's points, which count as 0 while the others grow.
         zero_weights: the same of all weights of a filter, which saves no time (PredTuner's way).
-        reduction: fewer weights, as knobs name them: ``"rank4.3"``, ``"channels4.1"``, ``"pruned2.1"`` and
-            ``"pattern4.2"`` leave out that part (3 of 4, ...); ``"winograd2"`` and ``"winograd4"``
-            compute tiles; the name that `register_transform` has. ``""``: none.
         before_activation: interpolates before the ReLU, as PredTuner does, in another pass.
     """
 
@@ -59,7 +55,6 @@ class Layer:
     skip_columns: tuple[int, int] = (0, 0)
     skip_taps: tuple[int, int] = (0, 0)
     zero_weights: tuple[int, int] = (0, 0)
-    reduction: str = ""
     before_activation: bool = False
 
     @classmethod
@@ -70,40 +65,18 @@ class Layer:
             InvalidArgumentError: a part of the name is no part of a knob.
         """
         dtype, *parts = knob.split("+")
-        given: dict[str, Any] = {}
+        skips: dict[str, Any] = {}
         for part in parts:
             found = re.fullmatch(r"(rows|columns|taps|weights)([2-7])\.([0-6])", part)
-            if found is not None:
-                given[_SKIPS[found[1]]] = (int(found[2]), int(found[3]))
-            elif _foretune.is_reduction(part):
-                given["reduction"] = part
-            elif part != "before":
+            if found is None and part != "before":
                 raise InvalidArgumentError(f"a knob has parts like rows2.0, not {part!r}")
-        return cls(dtype, **given, before_activation="before" in parts)
+            if found is not None:
+                skips[_SKIPS[found[1]]] = (int(found[2]), int(found[3]))
+        return cls(dtype, **skips, before_activation="before" in parts)
 
 
 _SKIPS = {"rows": "skip_rows", "columns": "skip_columns", "taps": "skip_taps",
           "weights": "zero_weights"}
-
-
-def register_transform(name: str, number: int, function: Callable[[Array], Array], *,
-                       prunes: bool = False) -> None:
-    """Adds a knob of one's own: a function that changes the weights of a layer before it is packed.
-
-    ``Layer(reduction=name)`` and knobs like ``"f32+name"`` have it from then on, in this process.
-    The function is called when a plan is made, from any thread.
-
-    Args:
-        name: letters, digits and underscores, the first a letter.
-        number: from 0 to 63. Data sets store it in place of the name, so it must never change.
-        function: takes weights (filters, channels of a group, rows, columns) or (outputs, inputs)
-            and returns as many of f32. Equal weights must become equal ones.
-        prunes: says that most weights become 0, so that a layer of f32 should skip them.
-
-    Raises:
-        InvalidArgumentError: the name or the number is taken, or out of range.
-    """
-    _foretune.register_transform(name, whole_number(number, "number", 0, 63), prunes, function)
 
 
 def parse_layers(text: str) -> dict[str, Layer]:
@@ -149,9 +122,6 @@ class Operation:
         weights: shape of a layer's weights: (filters, channels of a group, rows, columns) of a
             convolution, (outputs, inputs) of a linear operation; empty for other operations.
         groups: groups of a convolution, else 1.
-        alike: number of a layer's class; None for other operations. Layers of one class have equal
-            shapes and the same place in equal blocks, or equal operations around them: a choice for
-            one is worth a try in all.
     """
 
     name: str
@@ -160,16 +130,6 @@ class Operation:
     multiply_adds: float
     weights: tuple[int, ...] = ()
     groups: int = 1
-    alike: int | None = None
-
-
-class Block(NamedTuple):
-    """Operations that a network repeats back to back, as a residual network does."""
-
-    layers: tuple[str, ...]
-    """Names of the layers in the first repeat."""
-    times: int
-    """How often the operations stand there, at least 2."""
 
 
 _lock = threading.Lock()
@@ -393,22 +353,13 @@ class Network:
     @property
     def operations(self) -> list[Operation]:
         """Returns the operations in the order in which they run."""
-        return [Operation(name, kind, tuple(shape), count, tuple(weights), groups, alike)
-                for name, kind, shape, count, weights, groups, alike in self._inner.nodes]
+        return [Operation(name, kind, tuple(shape), count, tuple(weights), groups)
+                for name, kind, shape, count, weights, groups in self._inner.nodes]
 
     @property
     def layers(self) -> list[Operation]:
         """Returns the operations that may compute less: convolutions and linear ones."""
         return [each for each in self.operations if each.kind in ("conv", "linear")]
-
-    @property
-    def blocks(self) -> list[Block]:
-        """Returns the blocks of layers that repeat back to back, the longest cover first.
-
-        Operations, attributes, shapes and connections of the repeats are equal, weights need not
-        be. Layers at the same place of two repeats have the same ``alike``.
-        """
-        return [Block(tuple(names), times) for names, times in self._inner.blocks]
 
     @property
     def multiply_adds(self) -> float:
@@ -444,9 +395,8 @@ class Network:
             InvalidArgumentError: a layer cannot compute so, or integers lack their ranges.
             UnsupportedError: no kernel runs an operation.
         """
-        variants = {name: ("+".join(filter(None, (layer.dtype, layer.reduction))),
-                           [*layer.skip_rows, *layer.skip_columns, *layer.skip_taps,
-                            *layer.zero_weights, int(layer.before_activation)])
+        variants = {name: (layer.dtype, [*layer.skip_rows, *layer.skip_columns, *layer.skip_taps,
+                                       *layer.zero_weights, int(layer.before_activation)])
                     for name, layer in (layers or {}).items()}
         for name, (_, numbers) in variants.items():
             if len(numbers) != 9:

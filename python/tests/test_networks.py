@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 from foretune import InvalidArgumentError, NotFoundError
-from foretune.networks import Controller, Layer, Network, parse_layers, register_transform
+from foretune.networks import Controller, Layer, Network, parse_layers
 from network_samples import NETWORKS, needs_onnx
 
 pytestmark = needs_onnx
@@ -44,73 +44,12 @@ def test_layers_that_compute_less_stay_close(network):
     assert any(step.description == "means of neighbours" for step in skipped.profile(given))
 
 
-def test_a_network_has_the_name_of_its_file_where_the_exporter_gave_it_none():
-    assert Network.load(NETWORKS / "resnet20.onnx").name == "resnet20"
-    assert Network.load(NETWORKS / "resnet20.onnx", name="mine").name == "mine"
-
-
-def outputs_of(network, given, layers, **options):
-    return network.plan(images=len(given), layers=layers, **options)(given)
-
-
-def test_layers_with_fewer_weights_compute_with_them(network):
-    given = images(8)
-    exact = network.plan(images=8)(given)
-    size = np.abs(exact).max()
-    able = set()
-    for reduction in ("rank4.1", "rank2.1", "channels4.1", "pruned7.1", "pruned2.1", "pattern4.1"):
-        layers = {}
-        for layer in network.layers:
-            try:
-                network.plan(layers={layer.name: Layer(reduction=reduction)}, measure_top=0)
-            except InvalidArgumentError:
-                continue
-            layers[layer.name] = Layer(reduction=reduction)
-        able.add(len(layers))
-        change = np.abs(outputs_of(network, given, layers) - exact).max()
-        assert 1e-4 * size < change < size, reduction
-    assert len(able) > 1
-
-
-def test_a_function_of_python_is_a_knob(network):
-    seen = []
-
-    def flipped(weights):
-        seen.append(weights.shape)
-        return -weights
-
-    register_transform("flipped", 41, flipped)
-    last = network.layers[-1]
-    given = images(2)
-    # The last layer's bias stays, so the outputs mirror at it.
-    exact = outputs_of(network, given, {})
-    bias = outputs_of(network, given, {last.name: Layer.parse("f32+flipped")})
-    assert seen and set(seen) == {last.weights}
-    register_transform("emptied", 42, np.zeros_like, prunes=True)
-    np.testing.assert_allclose(
-        (exact + bias) / 2, outputs_of(network, given, {last.name: Layer(reduction="emptied")}),
-        atol=1e-4 * np.abs(exact).max())
-    register_transform("failing", 43, lambda weights: weights[:0])
-    with pytest.raises(InvalidArgumentError, match="failing made 0 weights"):
-        network.plan(layers={last.name: Layer(reduction="failing")})
-    register_transform("raising", 44, lambda weights: 1 // 0)
-    with pytest.raises(InvalidArgumentError, match="raising failed: ZeroDivisionError"):
-        network.plan(layers={last.name: Layer(reduction="raising")})
-    for name, number, message in (("flipped", 45, "already"), ("other", 41, "already"),
-                                  ("rank2.1", 46, "no name"), ("other", 64, "number")):
-        with pytest.raises(InvalidArgumentError, match=message):
-            register_transform(name, number, flipped)
-
-
 def test_a_choice_of_the_command_line_becomes_layers():
     assert parse_layers("exact") == {}
     assert parse_layers("a=i8 b.1=f32+rows2.1+before c=f16+taps3.0+weights4.2+columns2.0") == {
         "a": Layer("i8"), "b.1": Layer(skip_rows=(2, 1), before_activation=True),
         "c": Layer("f16", skip_columns=(2, 0), skip_taps=(3, 0), zero_weights=(4, 2))}
-    assert parse_layers("a=i8+rows2.0+channels4.1 b=f32+winograd4") == {
-        "a": Layer("i8", skip_rows=(2, 0), reduction="channels4.1"),
-        "b": Layer(reduction="winograd4")}
-    for text, part in (("conv1", "'conv1'"), ("a=f32+rank2.2", "'rank2.2'"), ("a=i8+lines2.0", "'lines2.0'"), ("a=i8+rows8.0", "'rows8.0'")):
+    for text, part in (("conv1", "'conv1'"), ("a=i8+lines2.0", "'lines2.0'"), ("a=i8+rows8.0", "'rows8.0'")):
         with pytest.raises(InvalidArgumentError, match=part):
             parse_layers(text)
 
@@ -123,20 +62,6 @@ def test_files_keep_networks(network, tmp_path):
     given = images(2)
     np.testing.assert_array_equal(copy.plan(images=2, measure_top=0)(given),
                                   network.plan(images=2, measure_top=0)(given))
-
-
-def test_what_repeats_is_listed(network):
-    assert network.blocks == []
-    assert [each.alike for each in network.layers] == [0, 1, 2, 3, 4]
-    residual = Network.load(NETWORKS / "resnet20.onnx")
-    assert [(len(layers), times) for layers, times in residual.blocks] == [(2, 3), (2, 2), (2, 2)]
-    by_name = {each.name: each for each in residual.operations}
-    for block in residual.blocks:
-        for name in block.layers:
-            alike = [each for each in residual.layers if each.alike == by_name[name].alike]
-            assert len(alike) == block.times
-            assert {(each.shape, each.weights) for each in alike} == {(alike[0].shape, alike[0].weights)}
-    assert {each.alike for each in residual.operations if each not in residual.layers} == {None}
 
 
 def test_mistakes_are_told(network, tmp_path):

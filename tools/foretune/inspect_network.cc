@@ -3,13 +3,11 @@
 #include <algorithm>
 #include <array>
 #include <cstdint>
-#include <map>
 #include <span>
 #include <string_view>
 
 #include "foretune/base/figures.h"
 #include "foretune/base/text.h"
-#include "foretune/graph/blocks.h"
 #include "foretune/graph/ops.h"
 #include "foretune/workflow/network_files.h"
 #include "tools/foretune/terminal.h"
@@ -43,45 +41,16 @@ double multiply_adds(const Network& network, const Node& node) {
              : node.op->multiply_adds(operands, network.tensor(node.output).shape);
 }
 
-void print_blocks(const Network& network) {
-  for (const graph::RepeatedBlock& block : graph::repeated_blocks(network)) {
-    const auto nodes = network.nodes().subspan(block.first, block.length);
-    if (std::any_of(nodes.begin(), nodes.end(),
-                    [](const Node& node) { return graph::has_weights(*node.op); })) {
-      print_row("block", concat(count_of(block.length, "operation"), " from ", nodes[0].name, ", ",
-                                count_text(block.times), " times"));
-    }
-  }
-}
-
-// Returns the class of each layer, or nothing for one that is alike to no other.
-std::vector<std::string> class_texts(const Network& network) {
-  const std::vector<std::int32_t> classes = graph::alike_layers(network);
-  std::map<std::int32_t, std::size_t> sizes;
-  for (const std::int32_t own : classes) {
-    ++sizes[own];
-  }
-  std::vector<std::string> texts;
-  for (const std::int32_t own : classes) {
-    texts.push_back(sizes[own] > 1 ? concat(own) : std::string());
-  }
-  return texts;
-}
-
 void print_operations(const Network& network) {
-  const std::vector<std::string> classes = class_texts(network);
-  std::size_t layers = 0;
-  // Name, kind, shape, multiply-adds and class.
-  std::vector<std::array<std::string, 5>> rows{
-      {"operation", "kind", "result", "multiply-adds", "alike"}};
+  // Name, kind, shape and multiply-adds.
+  std::vector<std::array<std::string, 4>> rows{{"operation", "kind", "result", "multiply-adds"}};
   for (const Node& node : network.nodes()) {
     const double count = multiply_adds(network, node);
     rows.push_back({node.name, std::string(node.op->name),
                     graph::to_text(network.tensor(node.output).shape),
-                    count > 0 ? whole(count) : std::string(),
-                    graph::has_weights(*node.op) ? classes[layers++] : std::string()});
+                    count > 0 ? whole(count) : std::string()});
   }
-  std::array<std::size_t, 4> widths{};
+  std::array<std::size_t, 3> widths{};
   for (const auto& row : rows) {
     for (std::size_t i = 0; i < widths.size(); ++i) {
       widths.at(i) = std::max(widths.at(i), row.at(i).size());
@@ -117,7 +86,6 @@ Status inspect_network(const std::string& file, const std::vector<std::string>& 
   print_row("operations", count_text(network.nodes().size()));
   print_row("multiply-adds", concat(whole(network.multiply_adds()), " for one image"));
   print_row("weights", count_of(static_cast<std::uint64_t>(network.weight_bytes()), "byte"));
-  print_blocks(network);
   const auto tuning = static_cast<std::uint64_t>(task.tuning.count());
   const auto test = static_cast<std::uint64_t>(task.test.count());
   if (tuning > 0) {

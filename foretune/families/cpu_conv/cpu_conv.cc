@@ -1,7 +1,6 @@
 #include "foretune/families/cpu_conv/cpu_conv.h"
 
 #include <algorithm>
-#include <array>
 #include <bit>
 #include <string>
 #include <string_view>
@@ -98,9 +97,8 @@ class CpuConvArtifact final : public Artifact {
 
 class CpuConvFamily final : public CpuConv {
  public:
-  CpuConvFamily(FamilyInfo info, const CpuConvSpaceOptions& legal,
-                std::shared_ptr<SharedCpu> shared)
-      : info_(std::move(info)), legal_(legal), shared_(std::move(shared)) {}
+  CpuConvFamily(FamilyInfo info, bool tiles, std::shared_ptr<SharedCpu> shared)
+      : info_(std::move(info)), tiles_(tiles), shared_(std::move(shared)) {}
 
   const FamilyInfo& info() const override { return info_; }
 
@@ -221,13 +219,6 @@ class CpuConvFamily final : public CpuConv {
     const bool is_gradient = conv.operation() == ConvOperation::kBackwardWeight;
     const std::int64_t channels = conv.sizes().c / conv.sizes().g;
     std::vector<CpuConvConfig> found;
-    if (legal_.winograd == WinogradUse::kOnly2 || legal_.winograd == WinogradUse::kOnly4) {
-      config.algorithm = legal_.winograd == WinogradUse::kOnly2 ? ConvAlgorithm::kWinograd2
-                                                                : ConvAlgorithm::kWinograd4;
-      config.order = ConvOrder::kFilters;
-      config.kc = 256;
-      return {config};
-    }
     if (conv.layout() == ConvLayout::kChannelsFirst) {
       config.algorithm = ConvAlgorithm::kPlanar;
     } else if ((is_f32 || (config.isa == CpuIsa::kAvx512 && !is_gradient)) && conv.sizes().g > 1 &&
@@ -280,7 +271,7 @@ class CpuConvFamily final : public CpuConv {
     } else if (!is_f32) {
       config.order = ConvOrder::kRows;
     }
-    if (!is_f32 && !is_gradient && legal_.tiles) {
+    if (!is_f32 && !is_gradient && tiles_) {
       CpuConvConfig tiles = config;
       tiles.algorithm = ConvAlgorithm::kTiles;
       tiles.mr = 16;
@@ -311,7 +302,7 @@ class CpuConvFamily final : public CpuConv {
   }
 
   FamilyInfo info_;
-  CpuConvSpaceOptions legal_;
+  bool tiles_;  // configs in matrix tiles are legal
   std::shared_ptr<SharedCpu> shared_;
 };
 
@@ -321,15 +312,6 @@ bool has_tiles(const Fingerprint& device) {
          device.isa.find("amx_bf16") != std::string::npos &&
          device.isa.find("amx_int8") != std::string::npos &&
          tap_kernel_set(CpuIsa::kAvx512, KernelMath::kI8Tiles) != nullptr;
-}
-
-Result<WinogradUse> parse_winograd(std::string_view text) {
-  constexpr std::array<std::string_view, 4> kTexts{"off", "on", "2", "4"};
-  const auto* const found = std::find(kTexts.begin(), kTexts.end(), text);
-  if (found == kTexts.end()) {
-    return fail(ErrorCode::kInvalidArgument, "winograd is on, off, 2 or 4, not '", text, "'");
-  }
-  return static_cast<WinogradUse>(found - kTexts.begin());
 }
 
 Result<std::unique_ptr<Family>> make_cpu_conv(const FamilyOptions& options) {
@@ -346,14 +328,12 @@ Result<std::unique_ptr<CpuConv>> create_cpu_conv(const FamilyOptions& options) {
   CpuConvSpaceOptions legal{.tiles = true};
   for (const auto& parameter : options.parameters) {
     const auto& [name, value] = parameter;
-    if (name == "winograd") {
-      FORETUNE_TRY(legal.winograd, parse_winograd(value));
-    } else if (name != "tiles") {
+    if (name != "winograd" && name != "tiles") {
       limits.push_back(parameter);
     } else if (value == "on" || value == "off") {
-      legal.tiles = value == "on";
+      (name == "tiles" ? legal.tiles : legal.winograd) = value == "on";
     } else {
-      return fail(ErrorCode::kInvalidArgument, "tiles is on or off, not '", value, "'");
+      return fail(ErrorCode::kInvalidArgument, name, " is on or off, not '", value, "'");
     }
   }
   FORETUNE_TRY_STATUS(apply_cpu_limits(kName, options.threads, limits, info.fingerprint.hardware));
@@ -367,7 +347,7 @@ Result<std::unique_ptr<CpuConv>> create_cpu_conv(const FamilyOptions& options) {
   info.metrics = {metric_info(kPackNs), metric_info(kWorkspaceBytes)};
   info.max_threads = usable_threads(info.fingerprint.hardware);
   auto shared = std::make_shared<SharedCpu>(static_cast<std::size_t>(info.max_threads));
-  return std::make_unique<CpuConvFamily>(std::move(info), legal, std::move(shared));
+  return std::make_unique<CpuConvFamily>(std::move(info), legal.tiles, std::move(shared));
 }
 
 const FamilyEntry& cpu_conv_family() {

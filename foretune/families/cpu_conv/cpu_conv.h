@@ -5,8 +5,7 @@
 // (quantization.h); `out` says which of both types the result has. Integers have no gradients.
 // FamilyOptions::threads and the parameters threads=N and isa=NAME restrict it
 // (kernels/cpu_limits). The parameter winograd=on makes Winograd's algorithm legal, which rounds
-// differently (docs/guides/convolutions.md), and 2 or 4 nothing but its tiles of so many points;
-// tiles=off leaves out the matrix tiles of AMX, which
+// differently (docs/guides/convolutions.md); tiles=off leaves out the matrix tiles of AMX, which
 // are used where the CPU has them and the system lets this process use them. Constant weights
 // (`weights=constant`) are packed before the clock runs, others in each run. Groups of few channels
 // may be computed several at once: a NaN or an infinity in the input of one then spreads to the

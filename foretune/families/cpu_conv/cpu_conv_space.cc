@@ -204,17 +204,12 @@ std::vector<std::pair<std::string, std::string>> canonical_rules() {
   };
 }
 
-// Compiles the space when it is first asked for; most programs need one of the eight.
-template <WinogradUse kWinograd, bool kHasTiles>
+// Compiles the space when it is first asked for; most programs need one of the four.
+template <bool kHasWinograd, bool kHasTiles>
 const Result<std::shared_ptr<const CompiledSpace>>& compiled_once() {
-  static const Result<std::shared_ptr<const CompiledSpace>> kSpace =
-      CompiledSpace::create(cpu_conv_space_definition({.winograd = kWinograd, .tiles = kHasTiles}));
+  static const Result<std::shared_ptr<const CompiledSpace>> kSpace = CompiledSpace::create(
+      cpu_conv_space_definition({.winograd = kHasWinograd, .tiles = kHasTiles}));
   return kSpace;
-}
-
-template <WinogradUse kWinograd>
-const Result<std::shared_ptr<const CompiledSpace>>& compiled_once(bool has_tiles) {
-  return has_tiles ? compiled_once<kWinograd, true>() : compiled_once<kWinograd, false>();
 }
 
 }  // namespace
@@ -225,12 +220,7 @@ SpaceDefinition cpu_conv_space_definition(CpuConvSpaceOptions options) {
                              .domains = domains(),
                              .constraints = {},
                              .canonical = canonical_rules()};
-  if (options.winograd == WinogradUse::kOnly2 || options.winograd == WinogradUse::kOnly4) {
-    const std::string_view points = options.winograd == WinogradUse::kOnly2 ? "2" : "4";
-    definition.constraints.push_back({concat("algorithm == algorithm.winograd", points),
-                                      concat("the family has the option winograd=", points)});
-  }
-  if (options.winograd == WinogradUse::kNever) {
+  if (!options.winograd) {
     definition.constraints.push_back(
         {concat("!", kIsWinograd),
          "Winograd's algorithm rounds differently: give the family the option winograd=on"});
@@ -248,17 +238,10 @@ SpaceDefinition cpu_conv_space_definition(CpuConvSpaceOptions options) {
 }
 
 Result<std::shared_ptr<const CompiledSpace>> cpu_conv_space(CpuConvSpaceOptions options) {
-  switch (options.winograd) {
-    case WinogradUse::kAllowed:
-      return compiled_once<WinogradUse::kAllowed>(options.tiles);
-    case WinogradUse::kOnly2:
-      return compiled_once<WinogradUse::kOnly2>(options.tiles);
-    case WinogradUse::kOnly4:
-      return compiled_once<WinogradUse::kOnly4>(options.tiles);
-    case WinogradUse::kNever:
-      break;
+  if (options.winograd) {
+    return options.tiles ? compiled_once<true, true>() : compiled_once<true, false>();
   }
-  return compiled_once<WinogradUse::kNever>(options.tiles);
+  return options.tiles ? compiled_once<false, true>() : compiled_once<false, false>();
 }
 
 }  // namespace foretune

@@ -2,7 +2,6 @@
 // Thread safety: free functions.
 #pragma once
 
-#include <cstdint>
 #include <memory>
 
 #include "foretune/base/result.h"
@@ -10,16 +9,9 @@
 
 namespace foretune {
 
-enum class WinogradUse : std::uint8_t {
-  kNever,
-  kAllowed,
-  kOnly2,  // nothing else is legal
-  kOnly4,
-};
-
 // The algorithms that are legal only where the family says so.
 struct CpuConvSpaceOptions {
-  WinogradUse winograd = WinogradUse::kNever;
+  bool winograd = false;
   bool tiles = false;
 };
 SpaceDefinition cpu_conv_space_definition(CpuConvSpaceOptions options);

@@ -12,7 +12,6 @@
 #include <memory>
 #include <span>
 #include <string>
-#include <utility>
 #include <vector>
 
 #include "foretune/base/rng.h"
@@ -217,37 +216,6 @@ TEST(WinogradConvTest, TheFamilyComputesItWhereItsOptionAllows) {
     }
   }
   EXPECT_GT(found, 10);
-}
-
-TEST(WinogradConvTest, TheFamilyComputesNothingElseWhereItsOptionSaysSo) {
-  for (const auto& [points, algorithm] :
-       {std::pair{"2", ConvAlgorithm::kWinograd2}, {"4", ConvAlgorithm::kWinograd4}}) {
-    const auto family = family_with(points);
-    ASSERT_TRUE(family) << family.error().message;
-    const auto is_meant = [&, wanted = algorithm](const Config& config) {
-      return config.words[static_cast<std::size_t>(CpuConvField::kAlgorithm)] ==
-             static_cast<std::int32_t>(wanted);
-    };
-    Rng rng(3);
-    for (int i = 0; i < 10; ++i) {
-      ConvSizes sizes = draw_problem_of_winograd(rng).sizes();
-      sizes.epilogue = ConvEpilogue::kNone;
-      sizes.weights = ConvWeights::kVarying;
-      const Problem problem = ConvProblem::create(sizes)->to_problem();
-      const std::vector<Config> defaults = (*family)->default_configs(problem);
-      ASSERT_EQ(defaults.size(), 1U) << problem.text();
-      EXPECT_TRUE(is_meant(defaults[0]));
-      EXPECT_TRUE((*family)->prepare(problem, defaults[0]));
-      const auto config = (*(*family)->space(problem))->sample(rng);
-      ASSERT_TRUE(config) << config.error().message;
-      EXPECT_TRUE(is_meant(*config));
-    }
-    const Problem strided =
-        ConvProblem::create(
-            {.c = 4, .k = 4, .hi = 6, .wi = 6, .y = 3, .x = 3, .stride_h = 2, .stride_w = 2})
-            ->to_problem();
-    EXPECT_TRUE((*family)->default_configs(strided).empty());
-  }
 }
 
 TEST(WinogradConvTest, RefusesOtherProblems) {

@@ -7,7 +7,6 @@
 #include <cstddef>
 #include <cstdint>
 #include <filesystem>
-#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -15,7 +14,6 @@
 #include "foretune/base/rng.h"
 #include "foretune/base/text.h"
 #include "foretune/families/network_cpu/network_space.h"
-#include "foretune/graph/network.h"
 #include "foretune/graph/run/knob.h"
 #include "foretune/graph/task.h"
 #include "foretune/graph/testing/small_task.h"
@@ -85,101 +83,6 @@ TEST_F(NetworkCpuTest, SpaceSaysWhatIsLegal) {
   EXPECT_THAT((*space)->why_not(config).reason(), HasSubstr("the number of no knob"));
   config.words.resize(2);
   EXPECT_THAT((*space)->why_not(config).reason(), HasSubstr("each of the 3 layers"));
-}
-
-graph::TensorId add_linear(graph::NetworkBuilder& builder, graph::TensorId x) {
-  const graph::TensorId weights = builder.constant("w", {4, 4}, std::vector<float>(16, 0.5F));
-  return builder.add("relu", "", {builder.add("linear", "", {x, weights})});
-}
-
-// Returns a convolution, three equal blocks of a convolution each, and a product.
-graph::Network repeating_network() {
-  graph::NetworkBuilder builder("repeats");
-  const auto conv = [&](graph::TensorId x, std::int64_t channels) {
-    const graph::TensorId weights = builder.constant(
-        "w", {4, channels, 3, 3}, std::vector<float>(static_cast<std::size_t>(36 * channels), 1));
-    return builder.add("conv", "", {x, weights}, {.integers = {1, 1, 1, 1, 1, 1, 1, 1, 1}});
-  };
-  graph::TensorId x = conv(builder.input("image", {1, 2, 6, 6}), 2);
-  for (int i = 0; i < 3; ++i) {
-    x = builder.add("add", "", {builder.add("relu", "", {conv(x, 4)}), x});
-  }
-  const graph::TensorId mean = builder.add("reduce_mean", "", {x}, {.integers = {0, 2, 3}});
-  return *builder.finish({add_linear(builder, mean)});
-}
-
-std::size_t changes(const Config& a, const Config& b) {
-  std::size_t count = 0;
-  for (std::size_t i = 0; i < a.words.size(); ++i) {
-    count += a.words[i] != b.words[i] ? 1U : 0U;
-  }
-  return count;
-}
-
-TEST(NetworkSpace, ChangesAlikeLayersTogether) {
-  const std::int32_t i8 = *graph::parse_knob("i8");
-  const std::int32_t rows = *graph::parse_knob("f32+rows2.0");
-  const NetworkSpace space(repeating_network(), {0, i8, rows});
-  const auto config = [](const Config::Words& words) {
-    return Config{network_schema().id(), words};
-  };
-  const Config exact = config({0, 0, 0, 0, 0});
-  const std::vector<Config> near = space.neighbours(exact);
-  ASSERT_EQ(near.size(),
-            11U);  // two knobs of four convolutions, one of the product, two of a class
-  for (std::size_t i = 0; i < 9; ++i) {
-    EXPECT_EQ(changes(exact, near[i]), 1U);
-  }
-  EXPECT_EQ(near[9], config({0, i8, i8, i8, 0}));
-  EXPECT_EQ(near[10], config({0, rows, rows, rows, 0}));
-  // Back to exact layers, too; what changes a single layer is there already.
-  const std::vector<Config> others = space.neighbours(config({rows, i8, rows, i8, 0}));
-  ASSERT_EQ(others.size(), 11U);
-  EXPECT_EQ(others[9], config({rows, 0, 0, 0, 0}));
-  EXPECT_EQ(others[10], config({rows, rows, rows, rows, 0}));
-
-  const std::vector<Config> proposals = space.proposals(100);
-  EXPECT_THAT(proposals, ::testing::ElementsAre(
-                             config({i8, i8, i8, i8, i8}), config({rows, rows, rows, rows, 0}),
-                             config({0, i8, i8, i8, 0}), config({0, rows, rows, rows, 0})));
-  for (std::size_t count = 0; count < proposals.size(); ++count) {
-    EXPECT_EQ(space.proposals(count),
-              std::vector<Config>(proposals.begin(),
-                                  proposals.begin() + static_cast<std::ptrdiff_t>(count)));
-  }
-}
-
-TEST(NetworkSpace, OffersNothingTwice) {
-  graph::NetworkBuilder builder("chain");
-  graph::TensorId x = builder.input("x", {1, 4});
-  for (int i = 0; i < 6; ++i) {
-    x = add_linear(builder, x);
-  }
-  const graph::Network chain = *builder.finish({x});
-  // All layers are alike, so a knob in all layers is a knob in all of the class.
-  const NetworkSpace few(chain, {*graph::parse_knob("i8")});
-  EXPECT_EQ(few.proposals(100).size(), 1U);
-  Rng rng(4);
-  std::size_t together = 0;
-  for (const graph::Network& network : {chain, repeating_network()}) {
-    const NetworkSpace space(network, *graph::knob_catalogue("all"));
-    for (int i = 0; i < 50; ++i) {
-      const Config config = *space.sample(rng);
-      const std::vector<Config> near = space.neighbours(config);
-      EXPECT_EQ(std::set<Config>(near.begin(), near.end()).size(), near.size());
-      std::size_t singles = 0;
-      for (const Config& each : near) {
-        EXPECT_TRUE(space.why_not(each)) << space.describe(each);
-        EXPECT_NE(each, config);
-        singles += changes(config, each) == 1 ? 1U : 0U;
-      }
-      EXPECT_LE(2 * (near.size() - singles), singles);
-      together += near.size() - singles;
-    }
-    const std::vector<Config> proposals = space.proposals(1000);
-    EXPECT_EQ(std::set<Config>(proposals.begin(), proposals.end()).size(), proposals.size());
-  }
-  EXPECT_GT(together, 100U);
 }
 
 TEST_F(NetworkCpuTest, ConfigsRunAndAreJudged) {

@@ -6,37 +6,11 @@
 #include <utility>
 
 #include "foretune/base/text.h"
-#include "foretune/graph/blocks.h"
 #include "foretune/graph/ops.h"
 #include "foretune/graph/run/knob.h"
 #include "foretune/graph/run/variant.h"
 
 namespace foretune {
-
-namespace {
-
-std::vector<std::vector<std::size_t>> classes_of_several(const graph::Network& network) {
-  std::vector<std::vector<std::size_t>> classes;
-  const std::vector<std::int32_t> class_of = graph::alike_layers(network);
-  for (std::size_t layer = 0; layer < class_of.size(); ++layer) {
-    const auto own = static_cast<std::size_t>(class_of[layer]);
-    classes.resize(std::max(classes.size(), own + 1));
-    classes[own].push_back(layer);
-  }
-  std::erase_if(classes, [](const auto& layers) { return layers.size() < 2; });
-  std::stable_sort(classes.begin(), classes.end(),
-                   [](const auto& a, const auto& b) { return a.size() > b.size(); });
-  return classes;
-}
-
-Config with_knob(Config config, const std::vector<std::size_t>& layers, std::int32_t knob) {
-  for (const std::size_t layer : layers) {
-    config.words[layer] = knob;
-  }
-  return config;
-}
-
-}  // namespace
 
 const ConfigSchema& network_schema() {
   static const ConfigSchema schema{
@@ -45,7 +19,7 @@ const ConfigSchema& network_schema() {
 }
 
 NetworkSpace::NetworkSpace(const graph::Network& network, const std::vector<std::int32_t>& knobs)
-    : network_(network), catalogue_(knobs), alike_(classes_of_several(network)) {
+    : network_(network), catalogue_(knobs) {
   for (std::size_t i = 0; i < network_.nodes().size(); ++i) {
     const graph::Node& node = network_.nodes()[i];
     if (!graph::has_weights(*node.op)) {
@@ -111,16 +85,6 @@ std::vector<Config> NetworkSpace::neighbours(const Config& config) const {
       }
     }
   }
-  for (const std::vector<std::size_t>& layers : alike_) {
-    for (const std::int32_t knob : offered_[layers[0]]) {  // to all: their shapes are equal
-      const auto changes = std::count_if(layers.begin(), layers.end(), [&](std::size_t layer) {
-        return config.words[layer] != knob;
-      });
-      if (changes > 1) {  // a single change is in the list already
-        out.push_back(with_knob(config, layers, knob));
-      }
-    }
-  }
   return out;
 }
 
@@ -136,17 +100,6 @@ std::vector<Config> NetworkSpace::proposals(std::size_t count) const {
     }
     if (out.size() < count && config != exact()) {
       out.push_back(std::move(config));
-    }
-  }
-  for (const std::vector<std::size_t>& layers : alike_) {
-    for (const std::int32_t knob : offered_[layers[0]]) {
-      if (out.size() >= count) {
-        return out;
-      }
-      Config config = with_knob(exact(), layers, knob);
-      if (knob != 0 && std::find(out.begin(), out.end(), config) == out.end()) {
-        out.push_back(std::move(config));
-      }
     }
   }
   return out;

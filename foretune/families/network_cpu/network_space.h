@@ -28,12 +28,10 @@ class NetworkSpace final : public Space {
   Support why_not(const Config& config) const override;
   // Draws how many layers are not exact, uniformly from 1 to all, then which, then their knobs.
   Result<Config> sample(Rng& rng) const override;
-  // Changes one layer; then all layers of a class (graph/blocks.h), to one knob. At most half as
-  // many of these as of those.
+  // Changes one layer.
   std::vector<Config> neighbours(const Config& config) const override;
   Config canonical(const Config& config) const override { return config; }
-  // Every offered knob in all layers that can have it, then in all layers of one class, the largest
-  // classes first.
+  // Every offered knob in all layers that can have it.
   std::vector<Config> proposals(std::size_t count) const override;
   // "conv1=i8 conv2=f32+rows2.0", without exact layers; "exact" for none.
   std::string describe(const Config& config) const override;
@@ -46,8 +44,6 @@ class NetworkSpace final : public Space {
   std::vector<std::int32_t> nodes_;  // positions of the layers
   std::vector<std::int32_t> catalogue_;
   std::vector<std::vector<std::int32_t>> offered_;  // by layer, 0 among them
-  // Positions among the layers of those that are alike: at least two each, most layers first.
-  std::vector<std::vector<std::size_t>> alike_;
 };
 
 }  // namespace foretune

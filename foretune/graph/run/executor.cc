@@ -1,9 +1,6 @@
 #include "foretune/graph/run/executor.h"
 
-#include <cstdint>
 #include <memory>
-#include <mutex>
-#include <optional>
 #include <string>
 #include <utility>
 
@@ -17,23 +14,18 @@ namespace {
 
 Result<std::unique_ptr<ConvDispatcher>> make_convolutions(const CpuFacts& facts, CpuIsa isa,
                                                           int threads,
-                                                          const DispatchOptions& dispatch,
-                                                          std::int64_t winograd = 0) {
-  if (isa == facts.isa && winograd == 0) {
+                                                          const DispatchOptions& dispatch) {
+  if (isa == facts.isa) {
     return ConvDispatcher::for_this_cpu({.threads = threads, .dispatch = dispatch});
   }
   FamilyOptions options;
   options.fingerprint = cpu_fingerprint(facts, CpuPeaks{});
   options.threads = threads;
   options.parameters = {{"isa", std::string(to_string(isa))}};
-  if (winograd > 0) {
-    options.parameters.emplace_back("winograd", std::to_string(winograd));
-  }
   FORETUNE_TRY(std::shared_ptr<const CpuConv> family, create_cpu_conv(options));
   auto dispatcher = std::make_unique<ConvDispatcher>(dispatch);
-  // The shipped models have not seen Winograd's algorithm.
-  FORETUNE_TRY_STATUS(dispatcher->add(
-      family, winograd > 0 ? std::nullopt : default_cpu_model(family->info().name, isa, threads)));
+  FORETUNE_TRY_STATUS(
+      dispatcher->add(family, default_cpu_model(family->info().name, isa, threads)));
   return dispatcher;
 }
 
@@ -54,7 +46,6 @@ Result<std::shared_ptr<Executor>> Executor::create(const ExecutorOptions& option
   std::shared_ptr<Executor> executor(new Executor);
   executor->threads_ = options.threads == 0 ? facts.cores : options.threads;
   executor->measure_top_ = options.measure_top;
-  executor->isa_ = isa;
   executor->loops_ = &vector_ops(isa);
   executor->cache_bytes_ = facts.l2_bytes;
   FORETUNE_TRY(executor->convolutions_, make_convolutions(facts, isa, 1, dispatch));
@@ -63,17 +54,6 @@ Result<std::shared_ptr<Executor>> Executor::create(const ExecutorOptions& option
   }
   FORETUNE_TRY(executor->products_, GemmDispatcher::for_this_cpu({.threads = 1}));
   return executor;
-}
-
-Result<ConvDispatcher*> Executor::winograd(std::int64_t points, bool is_wide) {
-  const int threads = is_wide ? threads_ : 1;
-  const std::lock_guard lock(mutex_);
-  std::unique_ptr<ConvDispatcher>& made = winograd_[{points, threads}];
-  if (made == nullptr) {
-    FORETUNE_TRY(made, make_convolutions(read_cpu_facts(), isa_, threads,
-                                         {.measure_top = measure_top_}, points));
-  }
-  return made.get();
 }
 
 }  // namespace foretune::graph

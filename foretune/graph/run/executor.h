@@ -8,12 +8,9 @@
 #pragma once
 
 #include <cstdint>
-#include <map>
 #include <memory>
 #include <optional>
-#include <utility>
 
-#include "foretune/base/fork.h"
 #include "foretune/base/result.h"
 #include "foretune/dispatch/conv_dispatch.h"
 #include "foretune/dispatch/gemm_dispatch.h"
@@ -41,10 +38,6 @@ class Executor {
   [[nodiscard]] ConvDispatcher& wide_convolutions() {
     return wide_ == nullptr ? *convolutions_ : *wide_;
   }
-  // Returns the dispatcher of Winograd's algorithm in tiles of so many points, 2 or 4; `is_wide` as
-  // of wide_convolutions(). It is made when it is first asked for.
-  Result<ConvDispatcher*> winograd(std::int64_t points, bool is_wide);
-  [[nodiscard]] CpuIsa isa() const { return isa_; }
   [[nodiscard]] const VectorOps& loops() const { return *loops_; }
   [[nodiscard]] int threads() const { return threads_; }
   [[nodiscard]] int measure_top() const { return measure_top_; }
@@ -55,10 +48,6 @@ class Executor {
   std::unique_ptr<ConvDispatcher> convolutions_;
   std::unique_ptr<ConvDispatcher> wide_;
   std::unique_ptr<GemmDispatcher> products_;
-  ForkSafeMutex mutex_;
-  // Under the mutex, by points and threads.
-  std::map<std::pair<std::int64_t, int>, std::unique_ptr<ConvDispatcher>> winograd_;
-  CpuIsa isa_ = CpuIsa::kGeneric;
   const VectorOps* loops_ = nullptr;
   int threads_ = 1;
   int measure_top_ = 0;

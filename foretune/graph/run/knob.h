@@ -23,17 +23,15 @@ namespace foretune::graph {
 // Errors: kInvalidArgument for a number that no variant has.
 Result<LayerVariant> variant_of_knob(std::int32_t knob);
 
-// Returns the name: a type, then what is left out ("f32", "bf16+rows2.1", "i8+taps3.0+columns4.2",
-// "f32+rank4.3", "f32+winograd4").
+// Returns the name: a type, then what is left out ("f32", "bf16+rows2.1", "i8+taps3.0+columns4.2").
 [[nodiscard]] std::string knob_text(std::int32_t knob);
 // Errors: kInvalidArgument, naming the part that makes no sense.
 Result<std::int32_t> parse_knob(std::string_view text);
 
 // Returns the knobs of a catalogue: "exact" (f32), "types" (f32, bf16, i8), "points" (rows and
-// columns left out in f32), "reductions" (fewer weights), "all" (the three types, with rows,
-// columns and points of filters left out, and reductions), "default" (those of "all" that pay on
-// some layers, docs/benchmarks.md: bf16 alone, and columns only 1 of 2), or several names of knobs
-// between commas. Errors: kInvalidArgument.
+// columns left out in f32), "all" (the three types, with rows, columns and points of filters left
+// out), "default" (those of "all" that pay on some layers, docs/benchmarks.md: bf16 alone, and
+// columns only 1 of 2), or several names of knobs between commas. Errors: kInvalidArgument.
 Result<std::vector<std::int32_t>> knob_catalogue(std::string_view text);
 
 // Returns the operations of a network that have knobs, in its order.

@@ -18,14 +18,14 @@
 
 namespace foretune::graph {
 
+namespace {
+
 ConvEpilogue epilogue_of(bool has_bias, bool adds, bool relu) {
   if (relu) {
     return adds ? ConvEpilogue::kBiasAddRelu : ConvEpilogue::kBiasRelu;
   }
   return has_bias ? ConvEpilogue::kBias : ConvEpilogue::kNone;
 }
-
-namespace {
 
 std::vector<std::byte> bytes_of_floats(std::span<const float> values) {
   const auto bytes = std::as_bytes(values);
@@ -108,7 +108,7 @@ Status Lowering::lower_conv(const Layer& layer) {
       input = narrow;
     }
   }
-  FORETUNE_TRY(const std::vector<float> values, weights_of(layer));
+  const std::vector<float>& values = *network_.tensor(node.inputs[1]).values;
   std::vector<float> turned(values.size());
   const std::int64_t points = window.kernel_h * window.kernel_w;
   const auto growth = [](std::int64_t period) {
@@ -130,7 +130,7 @@ Status Lowering::lower_conv(const Layer& layer) {
       }
     }
   }
-  return add_reduced(layer, sizes, input, std::move(turned), true);
+  return add_layer(layer, sizes, input, turned, true);
 }
 
 Status Lowering::lower_linear(const Layer& layer) {
@@ -138,14 +138,15 @@ Status Lowering::lower_linear(const Layer& layer) {
   const Tensor& weights = network_.tensor(node.inputs[1]);
   const std::int64_t outputs = weights.shape[0];
   const std::int64_t depth = weights.shape[1];
-  FORETUNE_TRY(std::vector<float> values, weights_of(layer));
+  std::span<const float> values = *weights.values;
+  std::vector<float> turned;
   ValueId input = kNoValue;
   const TensorId image = flattened_image(node.inputs[0]);
   if (image != kNoTensor) {
     // The weights follow the order of the channels, so that nothing is copied at run time.
     const Shape& shape = network_.tensor(image).shape;
     const std::int64_t points = shape[2] * shape[3];
-    std::vector<float> turned(values.size());
+    turned.resize(values.size());
     for (std::int64_t i = 0; i < outputs; ++i) {
       for (std::int64_t channel = 0; channel < shape[1]; ++channel) {
         for (std::int64_t point = 0; point < points; ++point) {
@@ -154,14 +155,13 @@ Status Lowering::lower_linear(const Layer& layer) {
         }
       }
     }
-    values = std::move(turned);
+    values = turned;
     input = ordered(image, true, layer.type);
   } else {
     input = ordered(node.inputs[0], false, layer.type);
   }
   const std::int64_t rows = element_count(full_shape(node.inputs[0])) / depth;
-  return add_reduced(layer, {.c = depth, .k = outputs, .wi = rows}, input, std::move(values),
-                     false);
+  return add_layer(layer, {.c = depth, .k = outputs, .wi = rows}, input, values, false);
 }
 
 // Adds the steps of a layer whose problem has all but its types and what follows the sums.
@@ -233,9 +233,8 @@ Status Lowering::add_layer(const Layer& layer, ConvSizes sizes, ValueId input,
     elements = bytes_of_floats(stored);
   }
   constants.weights = elements;
-  FORETUNE_TRY(ConvDispatcher* const dispatcher, dispatcher_of(layer.variant));
   FORETUNE_TRY(std::unique_ptr<Step> step,
-               make_conv_step(*dispatcher, problem, operands, std::move(constants)));
+               make_conv_step(dispatcher(), problem, operands, std::move(constants)));
   add_step(std::move(step));
 
   ValueId made = operands.output;

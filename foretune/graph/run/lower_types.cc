@@ -58,7 +58,7 @@ void Lowering::choose_types() {
     const LayerVariant variant = variant_of(node);
     const ElementType type = element_type(variant.type);
     // A layer that ends later ends in f32.
-    if (has_weights(*node.op) && !ends_later(node, variant, fusions_[i]) &&
+    if (has_weights(*node.op) && !ends_later(variant, fusions_[i]) &&
         all_take(fusions_[i].output, type)) {
       made_[i] = type;
     }

@@ -206,7 +206,7 @@ Status Lowering::lower_node(std::size_t position) {
                       .variant = variant,
                       .type = element_type(variant.type),
                       .made = made_[position],
-                      .ends_later = ends_later(node, variant, fusions_[position])};
+                      .ends_later = ends_later(variant, fusions_[position])};
     return op == "conv" ? lower_conv(layer) : lower_linear(layer);
   }
   if (op == "matmul") {

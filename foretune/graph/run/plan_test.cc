@@ -10,7 +10,6 @@
 #include <cstdio>
 #include <limits>
 #include <map>
-#include <set>
 #include <string_view>
 #include <vector>
 
@@ -18,7 +17,6 @@
 #include "foretune/graph/ops.h"
 #include "foretune/graph/reference.h"
 #include "foretune/graph/run/internal/fusion.h"
-#include "foretune/graph/run/reduction.h"
 #include "foretune/graph/run/vector_ops.h"
 #include "foretune/graph/simplify.h"
 #include "foretune/graph/testing/random_network.h"
@@ -198,9 +196,6 @@ std::vector<std::vector<double>> run_variants(const Network& network, const Vari
       if (tensor.is_constant()) {
         constants[i].assign(tensor.values->begin(), tensor.values->end());
         if (i == 1 && found != variants.end()) {
-          const std::vector<float> fewer =
-              *reduced_weights(*tensor.values, tensor.shape, found->second);
-          constants[i].assign(fewer.begin(), fewer.end());
           leave_out(constants[i], shapes[i], found->second);
         }
       }
@@ -221,20 +216,6 @@ std::vector<std::vector<double>> run_variants(const Network& network, const Vari
     outputs.push_back(values[static_cast<std::size_t>(id)]);
   }
   return outputs;
-}
-
-// Draws a way to have fewer weights; more often than not a layer cannot have it.
-void draw_reduction(LayerVariant& variant, Rng& rng) {
-  variant.reduction = variant.type == DataType::kF32 ? static_cast<Reduction>(rng.between(1, 5))
-                                                     : Reduction::kChannels;
-  const bool is_winograd = variant.reduction == Reduction::kWinograd;
-  variant.reduction_of = is_winograd ? rng.between(1, 2) * 2 : rng.between(2, 5);
-  variant.reduction_by = is_winograd ? 0 : rng.between(1, variant.reduction_of - 1);
-  if (variant.reduction != Reduction::kChannels) {
-    variant = {.reduction = variant.reduction,
-               .reduction_of = variant.reduction_of,
-               .reduction_by = variant.reduction_by};
-  }
 }
 
 LayerVariant draw_variant(const Network& network, const Node& node, DataType type, Rng& rng) {
@@ -258,9 +239,6 @@ LayerVariant draw_variant(const Network& network, const Node& node, DataType typ
       draw(variant.zero_weights, variant.zero_weights_at);
     }
     variant.before_activation = type == DataType::kF32 && rng.below(3) == 0;
-    if (variant.zero_weights == 0 && rng.below(2) == 0) {
-      draw_reduction(variant, rng);
-    }
     if (can_run(network, node, variant) || rng.below(30) == 0) {
       return can_run(network, node, variant) ? variant : LayerVariant{.type = type};
     }
@@ -273,7 +251,6 @@ void check_variants(DataType type, int count, double tolerance) {
   ASSERT_TRUE(executor) << executor.error().message;
   Rng rng(static_cast<std::uint64_t>(type) + 11);
   int layers = 0;
-  std::set<Reduction> reductions;
   for (int i = 0; i < count; ++i) {
     SCOPED_TRACE(i);
     const Result<Network> drawn = testing::random_network(rng, type == DataType::kF32 ? 12 : 4);
@@ -288,7 +265,6 @@ void check_variants(DataType type, int count, double tolerance) {
       if (node.op->multiply_adds != nullptr && node.op->name != "matmul" && rng.below(4) > 0) {
         variants[node.name] = draw_variant(network, node, type, rng);
         ++layers;
-        reductions.insert(variants[node.name].reduction);
       }
     }
     const auto exact = NetworkPlan::create(network, *executor, {.images = kImages});
@@ -321,7 +297,6 @@ void check_variants(DataType type, int count, double tolerance) {
     }
   }
   EXPECT_GT(layers, count / 3);
-  EXPECT_EQ(reductions.size(), type == DataType::kF32 ? 6U : 2U);
 }
 
 TEST(NetworkPlan, ComputesLessAsTheSlowFunctionsDo) { check_variants(DataType::kF32, 150, 1e-4); }

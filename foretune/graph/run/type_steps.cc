@@ -1,5 +1,4 @@
-// Steps between types of elements, those that leave out channels, and those that complete what a
-// convolution has left out.
+// Steps between types of elements, and those that complete what a convolution has left out.
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
@@ -27,52 +26,6 @@ std::string_view name_of(ElementType type) {
   }
   return "f32";
 }
-
-// Copies some elements of every row.
-class GatherStep final : public Step {
- public:
-  GatherStep(ElementType type, ValueId input, ValueId output, std::size_t rows, std::size_t length,
-             const std::vector<std::size_t>& kept)
-      : type_(type), rows_(rows), length_(length) {
-    kept_.assign(kept.begin(), kept.end());
-    reads = {input};
-    write = output;
-  }
-
-  Status run(const Frame& frame) const override {
-    switch (type_) {
-      case ElementType::kF32:
-        gather(frame.in(reads[0]), frame.out(write));
-        break;
-      case ElementType::kBf16:
-        gather(frame.in<std::uint16_t>(reads[0]), frame.out<std::uint16_t>(write));
-        break;
-      case ElementType::kI8:
-        gather(frame.in<std::int8_t>(reads[0]), frame.out<std::int8_t>(write));
-        break;
-    }
-    return {};
-  }
-
-  [[nodiscard]] std::string describe() const override {
-    return concat(kept_.size(), " of ", length_, " channels");
-  }
-
- private:
-  template <class Element>
-  void gather(const Element* from, Element* to) const {
-    for (std::size_t row = 0; row < rows_; ++row, from += length_) {
-      for (const std::uint32_t place : kept_) {
-        *to++ = from[place];
-      }
-    }
-  }
-
-  ElementType type_;
-  std::size_t rows_;
-  std::size_t length_;
-  std::vector<std::uint32_t> kept_;
-};
 
 class ConvertStep final : public Step {
  public:
@@ -234,12 +187,6 @@ std::unique_ptr<Step> make_sums_step(const VectorOps& loops, std::size_t rows,
 std::unique_ptr<Step> make_interpolate_step(const VectorOps& loops, const Value& value, ValueId id,
                                             const Skipping& skipping) {
   return std::make_unique<InterpolateStep>(loops, value, id, skipping);
-}
-
-std::unique_ptr<Step> make_gather_step(const Value& from, ValueId input, ValueId output,
-                                       std::size_t rows, std::size_t length,
-                                       const std::vector<std::size_t>& kept) {
-  return std::make_unique<GatherStep>(from.type, input, output, rows, length, kept);
 }
 
 }  // namespace foretune::graph

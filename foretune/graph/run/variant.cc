@@ -3,7 +3,6 @@
 #include <cstdint>
 
 #include "foretune/graph/ops.h"
-#include "foretune/graph/run/reduction.h"
 #include "foretune/problem/conv/conv.h"
 
 namespace foretune::graph {
@@ -43,13 +42,8 @@ Support can_run(const Network& network, const Node& node, const LayerVariant& va
       variant.type != DataType::kF16) {
     return Support::no("only f32 and f16 are interpolated before the activation");
   }
-  if (const Support reduced = can_reduce(network, node, variant); !reduced) {
-    return reduced;
-  }
   if (!is_conv) {
     LayerVariant plain = variant;
-    plain.reduction = Reduction::kNone;
-    plain.reduction_of = plain.reduction_by = 0;
     plain.type = DataType::kF32;
     plain.before_activation = false;
     return plain == LayerVariant{} ? Support::yes()

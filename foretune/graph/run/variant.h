@@ -1,6 +1,5 @@
 // The ways in which a layer (a convolution or linear operation) may compute less: a narrower type,
-// rows and columns of its output that are interpolated, points of its filters that are left out,
-// fewer weights.
+// rows and columns of its output that are interpolated, points of its filters that are left out.
 //
 //   Variants variants;
 //   variants["conv2"] = {.type = DataType::kI8, .skip_rows = 2};
@@ -19,20 +18,6 @@
 #include "foretune/problem/gemm/gemm.h"
 
 namespace foretune::graph {
-
-// Ways to have fewer weights, or to multiply fewer of them. They leave out `reduction_by` of
-// `reduction_of` equal parts; graph/run/reduction.h says how.
-enum class Reduction : std::uint8_t {
-  kNone,
-  kRank,      // of the rank that weights as a matrix (filter by input value) can have at most
-  kChannels,  // of the input's channels: those with the smallest weights
-  kPruned,    // of the layer's weights: the smallest ones
-  kPattern,   // of so many weights of neighbouring channels: the smallest ones (2:4 by 4 and 2)
-  // Winograd's algorithm computes tiles of reduction_of x reduction_of points (2 or 4), with other
-  // rounding; nothing is left out.
-  kWinograd,
-  kOwn,  // a transform that the program registered by the number reduction_of
-};
 
 struct LayerVariant {
   // kF32, kF16 (weights are stored so and widened when the plan is made), kBf16 (sums in f32) or
@@ -56,10 +41,6 @@ struct LayerVariant {
   // time.
   std::int64_t zero_weights = 0;
   std::int64_t zero_weights_at = 0;
-  Reduction reduction = Reduction::kNone;
-  std::int64_t reduction_of = 0;
-  std::int64_t reduction_by = 0;
-
   // Interpolates before the ReLU instead of behind it, and rounds the inputs and results of kF16:
   // PredTuner's order, which costs another pass.
   bool before_activation = false;

@@ -3,7 +3,6 @@
 #include <cstddef>
 #include <filesystem>
 #include <span>
-#include <string_view>
 #include <utility>
 
 #include "foretune/base/file.h"
@@ -17,23 +16,9 @@ Result<graph::Network> import_onnx(std::span<const std::byte> bytes, const OnnxO
   return onnx_internal::Converter(std::move(model), options).run();
 }
 
-namespace {
-
-// Returns true for the names that PyTorch's exporters give to all graphs.
-bool is_exporters_name(std::string_view name) {
-  return name.empty() || name == "torch_jit" || name == "torch-jit-export" || name == "main_graph";
-}
-
-}  // namespace
-
 Result<graph::Network> read_onnx(const std::filesystem::path& path, const OnnxOptions& options) {
   FORETUNE_TRY(const MappedFile file, MappedFile::open(path));
   auto network = import_onnx(file.bytes(), options);
-  if (network && options.name.empty() && is_exporters_name(network->name())) {
-    OnnxOptions named = options;
-    named.name = path.stem().string();
-    network = import_onnx(file.bytes(), named);
-  }
   if (!network) {
     return fail_because(network.error(), path.string());
   }

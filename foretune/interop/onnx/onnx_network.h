@@ -26,8 +26,7 @@
 namespace foretune {
 
 struct OnnxOptions {
-  // The network's name; empty: the one in the file, or the file's own where PyTorch's exporter gave
-  // it the name that it gives to all.
+  // The network's name; empty: the one in the file.
   std::string name;
   // Shapes of inputs that a file leaves open, with the first dimension of one image (most often 1).
   // They replace what the file says.

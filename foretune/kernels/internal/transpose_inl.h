@@ -43,21 +43,12 @@ struct PanelTranspose {
         v[j] = kWhole || here >= 4 ? Isa::load_quads(from[j]) : Isa::load_quads(from[j], here);
       }
       Isa::transpose_quads(v);
-      float* first = packed + 4 * quad * width;
-      // Hides from the compiler that all rows of the result move alike; it would keep one pointer
-      // for each, in memory.
-      asm("" : "+r"(first));
       _Pragma("GCC unroll 4") for (int q = 0; q < 4; ++q) {
-        float* const to = first + q * width;
+        float* const to = packed + (4 * quad + q) * width;
         if constexpr (kWhole) {
           Isa::store(to, v[q]);
         } else if (q < here) {
-          // Masked stores are slow on some CPUs.
-          if (columns == kLanes) {
-            Isa::store(to, v[q]);
-          } else {
-            Isa::store_part(to, mask, v[q]);
-          }
+          Isa::store_part(to, mask, v[q]);
         }
       }
     }
@@ -76,27 +67,6 @@ struct PanelTranspose {
           rows[r] = r < high ? base + r * from_stride + p : kZeros;
         }
         if (high >= kLanes && p + kLanes <= k) {
-          tile<true>(rows, width, kLanes, kLanes, packed + p * width + i);
-        } else {
-          const int depth = static_cast<int>(k - p < kLanes ? k - p : kLanes);
-          tile<false>(rows, width, columns, depth, packed + p * width + i);
-        }
-      }
-    }
-  }
-
-  // The same from `count` lines that lie anywhere.
-  static void run_lines(const float* const* lines, std::ptrdiff_t count, std::ptrdiff_t k,
-                        std::ptrdiff_t width, float* packed) {
-    alignas(64) static constexpr float kZeros[kSide] = {};  // NOLINT(*-avoid-c-arrays)
-    const float* rows[kSide];                               // NOLINT(*-avoid-c-arrays)
-    for (std::ptrdiff_t i = 0; i < count; i += kLanes) {
-      const int columns = static_cast<int>(count - i < kLanes ? count - i : kLanes);
-      for (std::ptrdiff_t p = 0; p < k; p += kLanes) {
-        _Pragma("GCC unroll 16") for (int r = 0; r < kLanes; ++r) {
-          rows[r] = r < columns ? lines[i + r] + p : kZeros;
-        }
-        if (columns == kLanes && p + kLanes <= k) {
           tile<true>(rows, width, kLanes, kLanes, packed + p * width + i);
         } else {
           const int depth = static_cast<int>(k - p < kLanes ? k - p : kLanes);

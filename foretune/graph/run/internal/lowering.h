@@ -95,10 +95,8 @@ class Lowering {
   [[nodiscard]] Status check_variants() const;
   [[nodiscard]] LayerVariant variant_of(const Node& node) const;
   // Returns true when a layer's addition and ReLU are steps of their own.
-  [[nodiscard]] bool ends_later(const Node& node, const LayerVariant& variant,
-                                const NodeFusion& fusion) const {
-    return ((variant.skips_points() || skips_zeros(node, variant)) && fusion.addend != kNoTensor) ||
-           variant.before_activation;
+  [[nodiscard]] static bool ends_later(const LayerVariant& variant, const NodeFusion& fusion) {
+    return (variant.skips_points() && fusion.addend != kNoTensor) || variant.before_activation;
   }
   [[nodiscard]] bool takes(std::size_t reader, TensorId id, ElementType type) const;
   [[nodiscard]] bool all_take(TensorId id, ElementType type) const;
@@ -118,19 +116,6 @@ class Lowering {
   [[nodiscard]] ConvDispatcher& dispatcher() const {
     return pass_.images == 1 ? executor_.wide_convolutions() : executor_.convolutions();
   }
-
-  // lower_reductions.cc
-  // Returns true when the layer's kernel leaves out weights one by one.
-  [[nodiscard]] bool skips_zeros(const Node& node, const LayerVariant& variant) const;
-  [[nodiscard]] Result<std::vector<float>> weights_of(const Layer& layer) const;
-  Result<ConvDispatcher*> dispatcher_of(const LayerVariant& variant);
-  Status add_reduced(const Layer& layer, ConvSizes sizes, ValueId input, std::vector<float> weights,
-                     bool channels_last);
-  ValueId without_zeros(ConvSizes& sizes, ValueId input, std::vector<float>& weights);
-  Status add_low_rank(const Layer& layer, const ConvSizes& sizes, ValueId input,
-                      std::span<const float> weights, bool channels_last);
-  Status add_pruned(const Layer& layer, ConvSizes sizes, ValueId input,
-                    std::span<const float> weights, bool channels_last);
 
   // lower_chains.cc
   void lower_chain(const Node& root);
@@ -179,7 +164,6 @@ constexpr ElementType element_type(DataType type) {
          : type == DataType::kBf16 ? ElementType::kBf16
                                    : ElementType::kF32;
 }
-ConvEpilogue epilogue_of(bool has_bias, bool adds, bool relu);
 // Returns true for an image whose elements have the same order with its channels first and last.
 bool has_one_order(const Shape& shape);
 

@@ -14,7 +14,6 @@
 #include "foretune/graph/ops.h"
 #include "foretune/graph/run/executor.h"
 #include "foretune/graph/run/internal/pass.h"
-#include "foretune/hardware/cpu.h"
 #include "foretune/problem/conv/conv.h"
 #include "foretune/problem/gemm/gemm.h"
 
@@ -39,16 +38,6 @@ Result<std::unique_ptr<Step>> make_conv_step(ConvDispatcher& dispatcher, const C
                                              const ConvStepOperands& operands,
                                              ConvConstants constants);
 
-// A convolution of one group and two dimensions in f32, channels last, or a product with weights as
-// one with filters of one point, most of whose weights are 0. `weights` are as above; those of 0
-// cost nothing, so that a NaN or an infinity that meets only them is not seen. `bias` has a number
-// for each filter, or is empty when the epilogue is kNone. One thread runs it. Errors: kUnsupported
-// for other problems and instructions that are not there, kInvalidArgument for spans of other sizes.
-Result<std::unique_ptr<Step>> make_pruned_step(CpuIsa isa, const ConvProblem& problem,
-                                               ValueId input, ValueId output,
-                                               std::span<const float> weights,
-                                               std::vector<float> bias);
-
 // Converts the elements of `input` to the type of `output`; both are dense and in the same order.
 std::unique_ptr<Step> make_convert_step(const VectorOps& loops, const Value& from, ValueId input,
                                         const Value& to, ValueId output);
@@ -69,11 +58,6 @@ struct Skipping {
 };
 std::unique_ptr<Step> make_interpolate_step(const VectorOps& loops, const Value& value, ValueId id,
                                             const Skipping& skipping);
-
-// Copies the elements at `kept` of each of `rows` rows of `length`, in the type of `from`.
-std::unique_ptr<Step> make_gather_step(const Value& from, ValueId input, ValueId output,
-                                       std::size_t rows, std::size_t length,
-                                       const std::vector<std::size_t>& kept);
 
 // A product of two tensors, batched. Errors: kUnsupported when no kernel runs it.
 Result<std::unique_ptr<Step>> make_product_step(Executor& executor, const GemmProblem& problem,
