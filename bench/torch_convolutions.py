@@ -359,8 +359,7 @@ def lines(measured: dict[str, Any]) -> Iterator[str]:
         shares = ""
         if {"off", "on"} <= set(modes):
             shares = " ".join(f"{row[mode][key] / min(row['off'][key], row['on'][key]):7.3f}"
-                              for key in ("first_seconds", "step_ms")
-                              for mode in modes if mode not in ("off", "on"))
+                              for key in ("first_seconds", "step_ms") for mode in modes[2:])
         for mode in modes:
             sums.setdefault(f"{mode} first", []).append(row[mode]["first_seconds"])
             sums.setdefault(f"{mode} later", []).append(row[mode]["step_ms"])
